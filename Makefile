@@ -1,0 +1,64 @@
+# The only entry point: `make help` lists the targets. Each suite ends with `N passed, N failed` and writes
+# build/reports/NAME.json. FULL=1 runs a suite at its full size.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+PYTHON := .venv/bin/python
+PYTEST := $(PYTHON) -m pytest -p tests.suite
+VENV := .venv/stamp
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(VENV): requirements/dev.txt pyproject.toml
+	@test -x $(PYTHON) || python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements/dev.txt
+	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: requirements
+requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and without addresses
+	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	  --python-version 3.11 requirements/dev.in --output-file requirements/dev.txt
+	for name in base operator; do $(PYTHON) -m uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
+	  --output-file requirements/$$name.txt; done
+
+.PHONY: format
+format: $(VENV) ## format the code
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix-only --quiet .
+
+.PHONY: check
+check: $(VENV) ## lint, types, import contracts, emitted files up to date
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+
+.PHONY: test
+test: $(VENV) ## unit tests, no engines, under 2 minutes
+	$(PYTEST) --suite unit tests/unit
+
+.PHONY: packages
+packages: ## the Debian packages that the lab needs (root)
+	lab/packages.sh
+
+.PHONY: engines
+engines: $(VENV) ## build what is missing of the engines
+	$(PYTHON) -m lab.engines.build
+
+.PHONY: images
+images: $(VENV) engines packages ## build what is missing of the container images
+	$(PYTHON) -m lab.images
+
+.PHONY: lab-selftest
+lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
+	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
+
+.PHONY: clean
+clean: ## stop every lab cluster and remove what builds left in the checkout
+	-test -x $(PYTHON) && $(PYTHON) -m lab down --all
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

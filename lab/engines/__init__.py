@@ -1,0 +1,134 @@
+"""The engines of the lab: which Go modules they come from, and where their binaries and manifests lie once built.
+
+Each folder beside this file is a Go module of a few lines that pins one engine; its `go.sum` is the proof of what was
+built. `BUILD` keys are hashes of a folder's files, so an edit of go.mod, go.sum or main.go builds anew and nothing
+else does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import BuildError
+from lab.paths import cache_root
+
+SOURCES = Path(__file__).parent
+KUBERNETES_VERSION = "v1.36.3"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One Go module and the binaries that we build of it."""
+
+    name: str
+    """The folder under `lab/engines`, and under the cache."""
+    binaries: dict[str, str]
+    """Name of the binary → Go package; empty for an engine of which only the manifests are wanted."""
+    module: str = ""
+    """The Go module whose files (CRDs, webhooks) are kept beside the binaries; empty for none."""
+    manifests: tuple[str, ...] = ()
+    """Folders of `module` to keep."""
+    ldflags: str = ""
+    """Linker flags beyond `-s -w`: version stamps."""
+
+    @property
+    def sources(self) -> Path:
+        """The folder with go.mod and go.sum."""
+        return SOURCES / self.name
+
+    def key(self) -> str:
+        """Return the hash of all that decides the outcome of a build."""
+        digest = hashlib.sha256(repr((sorted(self.binaries.items()), self.manifests, self.ldflags)).encode())
+        for path in sorted(self.sources.iterdir()):
+            if path.is_file():
+                digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return digest.hexdigest()[:16]
+
+    def built(self) -> Path:
+        """Return the folder in the cache where this very version is, or will be."""
+        return cache_root() / "engines" / self.name / self.key()
+
+
+def _stamps(variable_prefix: str, version: str) -> str:
+    major, minor, _ = version.removeprefix("v").split(".")
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return " ".join(f"-X {variable_prefix}.{name}={value}" for name, value in values.items())
+
+
+_K8S = "k8s.io/kubernetes/cmd/"
+_TRAINER = "github.com/kubeflow/trainer/v2"
+
+ENGINES: dict[str, Engine] = {
+    engine.name: engine
+    for engine in (
+        Engine("pause", {"pause": "."}),
+        Engine("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
+        Engine(
+            "kubernetes",
+            {
+                name: _K8S + name
+                for name in (
+                    "kube-apiserver",
+                    "kube-controller-manager",
+                    "kube-scheduler",
+                    "kubelet",
+                    "kube-proxy",
+                    "kubectl",
+                )
+            },
+            # Unstamped, the server calls itself v0.0.0 and clients misjudge what it can do.
+            ldflags=_stamps("k8s.io/component-base/version", KUBERNETES_VERSION)
+            + " "
+            + _stamps("k8s.io/client-go/pkg/version", KUBERNETES_VERSION),
+        ),
+        Engine(
+            "jobset",
+            {"jobset": "sigs.k8s.io/jobset"},
+            module="sigs.k8s.io/jobset",
+            manifests=("config/components",),
+        ),
+        Engine("coredns", {"coredns": "."}),
+        Engine(
+            "trainer",
+            {"trainer-controller-manager": f"{_TRAINER}/cmd/trainer-controller-manager"},
+            module=_TRAINER,
+            manifests=("manifests",),
+        ),
+        Engine(
+            "kueue",
+            {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+            module="sigs.k8s.io/kueue",
+            manifests=("config/components",),
+            ldflags="-X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.19.0",
+        ),
+        Engine(
+            "kwok",
+            {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+            module="sigs.k8s.io/kwok",
+            manifests=("kustomize",),
+        ),
+    )
+}
+"""All engines, in the order in which a start needs them."""
+
+_OWNERS = {binary: engine for engine in ENGINES.values() for binary in engine.binaries}
+
+
+def binary(name: str) -> str:
+    """Return the path of a built binary; a `BuildError` names the command that builds it."""
+    path = _OWNERS[name].built() / "bin" / name
+    if not path.exists():
+        message = f"{name} is not built for this checkout: run `make engines`."
+        raise BuildError(message)
+    return str(path)
+
+
+def manifests(engine: str) -> Path:
+    """Return the folder with an engine's own CRDs, webhooks and RBAC, as its module ships them."""
+    path = ENGINES[engine].built() / "module"
+    if not path.exists():
+        message = f"the manifests of {engine} are not in the cache: run `make engines`."
+        raise BuildError(message)
+    return path

@@ -1,0 +1,134 @@
+"""Build what is missing of the engines, with progress: `make engines`.
+
+A build goes to a folder beside its final one and is renamed when it is whole, so a killed build leaves nothing that
+looks built. Each build records its seconds in `build.json`, from which `build/reports/lab.json` takes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from lab.engines import ENGINES, Engine
+from lab.errors import BuildError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HEARTBEAT_SECONDS = 20
+"""How often a long build says that it lives: often enough for a reader, rare enough for a log."""
+
+
+def build_missing(names: list[str] | None = None) -> dict[str, float]:
+    """Build the engines that the cache lacks; return the seconds of each that was built now."""
+    wanted = [ENGINES[name] for name in names or ENGINES]
+    missing = [engine for engine in wanted if not (engine.built() / "build.json").exists()]
+    if not missing:
+        print(f"engines: all {len(wanted)} are built", flush=True)
+        return {}
+    seconds: dict[str, float] = {}
+    for position, engine in enumerate(missing, start=1):
+        print(f"engines: [{position}/{len(missing)}] {engine.name}", flush=True)
+        seconds |= _build(engine)
+    return seconds
+
+
+def build_seconds() -> dict[str, float]:
+    """Return what each binary of the cache took to build, downloads apart, as recorded when it was built."""
+    seconds: dict[str, float] = {}
+    for engine in ENGINES.values():
+        record = engine.built() / "build.json"
+        if record.exists():
+            seconds |= json.loads(record.read_text())["seconds"]
+    return seconds
+
+
+def _build(engine: Engine) -> dict[str, float]:
+    final = engine.built()
+    partial = final.with_name(f"{final.name}.partial.{os.getpid()}")
+    shutil.rmtree(partial, ignore_errors=True)
+    (partial / "bin").mkdir(parents=True)
+    seconds: dict[str, float] = {}
+    if engine.sources.joinpath("go.sum").stat().st_size:
+        seconds[f"{engine.name}-download"] = _go(engine, ["mod", "download"], "download")
+    for name, package in engine.binaries.items():
+        flags = ["-trimpath", "-buildvcs=false", "-v", "-ldflags", f"-s -w {engine.ldflags}".strip()]
+        seconds[name] = _go(engine, ["build", *flags, "-o", str(partial / "bin" / name), package], name)
+    if engine.module:
+        _keep_manifests(engine, partial / "module")
+    (partial / "build.json").write_text(json.dumps({"seconds": seconds}, indent=2))
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
+    return seconds
+
+
+def _go(engine: Engine, arguments: list[str], label: str) -> float:
+    """Run one go command with a heartbeat that counts the packages done; return its seconds."""
+    start = time.monotonic()
+    environment = os.environ | {"CGO_ENABLED": "0", "GOGC": "400", "GOWORK": "off"}
+    process = subprocess.Popen(
+        ["go", *arguments],
+        cwd=engine.sources,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lines: list[str] = []
+
+    def drain() -> None:
+        if process.stdout is not None:
+            lines.extend(process.stdout)
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
+    while process.poll() is None:
+        try:
+            process.wait(_HEARTBEAT_SECONDS)
+        except subprocess.TimeoutExpired:
+            print(f"  {label}: {len(lines)} packages, {time.monotonic() - start:.0f} s", flush=True)
+    reader.join()
+    elapsed = round(time.monotonic() - start, 1)
+    if process.returncode:
+        tail = "".join(lines[-15:])
+        message = f"go {arguments[0]} of {engine.name} ({label}) ended with {process.returncode}:\n{tail}"
+        raise BuildError(message)
+    print(f"  {label}: done in {elapsed:.0f} s", flush=True)
+    return elapsed
+
+
+def _keep_manifests(engine: Engine, target: Path) -> None:
+    """Copy the module's manifests beside the binaries, so that a pruned module cache does not matter."""
+    listed = subprocess.run(
+        ["go", "list", "-m", "-f", "{{.Dir}}", engine.module],
+        cwd=engine.sources,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for folder in engine.manifests:
+        shutil.copytree(f"{listed.stdout.strip()}/{folder}", target / folder)
+    for path in target.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def main(arguments: list[str]) -> int:
+    """Build the named engines, or all."""
+    start = time.monotonic()
+    try:
+        build_missing(arguments or None)
+    except BuildError as error:
+        print(f"engines: {error}", file=sys.stderr)
+        return 1
+    print(f"engines: ready in {time.monotonic() - start:.1f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

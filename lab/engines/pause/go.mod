@@ -1,0 +1,3 @@
+module trainplane.dev/lab/engines/pause
+
+go 1.26.0

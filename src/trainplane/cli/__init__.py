@@ -1,0 +1,1 @@
+"""The command line, empty today: one file per command; heavy imports stay inside commands."""

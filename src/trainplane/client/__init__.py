@@ -1,0 +1,1 @@
+"""The SDK, empty today: TrainerClient, its types and options, packaging of functions, and `backends/`."""

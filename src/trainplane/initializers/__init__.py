@@ -1,0 +1,1 @@
+"""What fetches datasets and models inside user pods before training starts. Empty today."""

@@ -1,0 +1,103 @@
+"""A pytest plugin that makes a run a suite: a closing line `N passed, N failed` and a report of figures.
+
+`pytest -p tests.suite --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of
+an earlier command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a
+report comes from the run that wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
+
+
+@dataclass
+class SuiteReport:
+    """What a suite found: counts, figures by name, and rows for tables."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    def figure(self, name: str, value: float) -> None:
+        """Record a number that this run measured."""
+        self.figures[name] = round(float(value), 4)
+
+    def row(self, **columns: Any) -> None:
+        """Record one row of the suite's table."""
+        self.rows.append(columns)
+
+    @property
+    def path(self) -> Path:
+        """Where the report is written."""
+        return REPORTS / f"{self.name}.json"
+
+    def write(self) -> None:
+        """Write the report as JSON, whole or not at all."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        content = {"passed": self.passed, "failed": self.failed, "figures": self.figures, "rows": self.rows}
+        partial = self.path.with_suffix(".partial")
+        partial.write_text(json.dumps(content, indent=2) + "\n")
+        partial.rename(self.path)
+
+
+KEY = pytest.StashKey[SuiteReport]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--suite NAME`."""
+    parser.addoption("--suite", default="unit", help="name of the suite: its report is build/reports/NAME.json")
+    parser.addoption("--suite-append", action="store_true", help="add to the suite's report instead of replacing it")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin the report."""
+    report = SuiteReport(config.getoption("--suite"))
+    if config.getoption("--suite-append") and report.path.exists():
+        earlier = json.loads(report.path.read_text())
+        report = SuiteReport(report.name, **earlier)
+    config.stash[KEY] = report
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave full-size tests out unless FULL=1."""
+    if os.environ.get("FULL") == "1":
+        return
+    full = [item for item in items if item.get_closest_marker("full")]
+    if full:
+        config.hook.pytest_deselected(items=full)
+        items[:] = [item for item in items if item not in full]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
+    """Count each test once: failed if any of its phases failed."""
+    outcome: pytest.TestReport = yield
+    report = item.config.stash[KEY]
+    if outcome.failed:
+        report.failed += 1
+    elif outcome.when == "call" and outcome.passed:
+        report.passed += 1
+    return outcome
+
+
+@pytest.fixture(scope="session")
+def report(pytestconfig: pytest.Config) -> SuiteReport:
+    """Return the report that this suite will write."""
+    return pytestconfig.stash[KEY]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Write the report and print the closing line."""
+    report = config.stash[KEY]
+    report.write()
+    print(f"{report.passed} passed, {report.failed} failed")  # noqa: T201 the closing line is the contract with CI
