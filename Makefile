@@ -52,7 +52,7 @@ engines: $(VENV) ## build what is missing of the engines
 
 .PHONY: images
 images: $(VENV) engines packages ## build what is missing of the container images
-	$(PYTHON) -m lab.images
+	$(PYTHON) -m lab.images.build
 
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference

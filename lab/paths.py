@@ -21,8 +21,8 @@ def cache_root() -> Path:
 
 
 def state_root() -> Path:
-    """Return the folder of running clusters; `TRAINPLANE_LAB_STATE` moves it.
+    """Return the folder of running clusters.
 
-    It must be short: containerd's shim sockets lie below it and a Unix socket's path ends at 108 bytes.
+    It lies beside the cache, because a node's image store is made of hard links into it.
     """
-    return Path(os.environ.get("TRAINPLANE_LAB_STATE", "/run/tplab"))
+    return cache_root() / "clusters"

@@ -1,0 +1,151 @@
+"""A fleet: a hub and worker clusters with Kueue on each, joined by MultiKueue.
+
+Each worker is linked to the hub by a virtual cable between their networks, so a worker can be cut off as in life
+(`Fleet.cut`) without touching its engines.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab import addresses, jobset, kueue
+from lab.cluster import Cluster
+from lab.processes import run, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_API = "kueue.x-k8s.io/v1beta2"
+CHECK = "multikueue"
+"""The name of the admission check, of its configuration, and of nothing else."""
+_MULTIKUEUE = {
+    "gcInterval": "5s",
+    "origin": "hub",
+    "workerLostTimeout": "30s",
+    "dispatcherName": "kueue.x-k8s.io/multikueue-dispatcher-all-at-once",
+}
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A hub and its workers."""
+
+    hub: Cluster
+    workers: tuple[Cluster, ...]
+
+    @classmethod
+    def up(
+        cls,
+        *,
+        name: str = "",
+        owned: bool = False,
+        workers: int = 2,
+        frameworks: tuple[str, ...] = ("batch/job",),
+        prepare: Callable[[Cluster], None] = lambda _: None,
+        **multikueue: Any,
+    ) -> Fleet:
+        """Start hub and workers and wait until MultiKueue says that they are connected.
+
+        `prepare` runs on every cluster before Kueue starts there: it must bring the CRDs of `frameworks`. `multikueue`
+        overrides settings of the hub's configuration.
+        """
+        prefix = f"{name}-" if name else ""
+        started: list[Cluster] = []
+        try:
+            for role in ("hub", *(f"worker{number}" for number in range(1, workers + 1))):
+                started.append(Cluster.up(f"{prefix}{role}", owned=owned))  # noqa: PERF401 kept as they come, to end them
+            fleet = cls(started[0], tuple(started[1:]))
+            for worker in fleet.workers:
+                fleet.connect(worker)
+            fleet._install(frameworks, prepare, _MULTIKUEUE | multikueue)
+            fleet._join()
+        except BaseException:
+            for cluster in started:
+                cluster.down()
+            raise
+        return fleet
+
+    @property
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The hub, then the workers."""
+        return (self.hub, *self.workers)
+
+    def down(self) -> None:
+        """End all of it."""
+        for cluster in self.clusters:
+            cluster.down()
+
+    def connect(self, worker: Cluster) -> None:
+        """Lay the cable between hub and worker."""
+        here, there = addresses.link(worker.index)
+        ends = f"type veth peer name hub netns {worker.sandbox.holder.pid}"
+        route = f"ip route add {addresses.node(worker.index)}/32 via {there}"
+        name = self._cable(worker)
+        script = f"ip link add {name} {ends}; ip addr add {here}/30 dev {name}; ip link set {name} up"
+        run(["nsenter", f"--target={self.hub.sandbox.holder.pid}", "--net", "--", "sh", "-euc", script])
+        worker.sandbox.run(["sh", "-euc", f"ip addr add {there}/30 dev hub; ip link set hub up"])
+        self.hub.sandbox.run(["sh", "-euc", route])
+
+    def cut(self, worker: Cluster) -> None:
+        """Take the cable's hub end down: packets vanish, as when a network fails."""
+        self.hub.sandbox.run(["ip", "link", "set", self._cable(worker), "down"])
+
+    def mend(self, worker: Cluster) -> None:
+        """Bring the cable back."""
+        _, there = addresses.link(worker.index)
+        name = self._cable(worker)
+        route = f"ip route replace {addresses.node(worker.index)}/32 via {there}"
+        self.hub.sandbox.run(["sh", "-euc", f"ip link set {name} up; {route}"])
+
+    @staticmethod
+    def _cable(worker: Cluster) -> str:
+        return f"worker{worker.index}"
+
+    def _install(
+        self, frameworks: tuple[str, ...], prepare: Callable[[Cluster], None], multikueue: dict[str, Any]
+    ) -> None:
+        def prepare_one(cluster: Cluster) -> None:
+            if cluster is self.hub:
+                jobset.install_crd(cluster)
+            else:
+                jobset.install(cluster)
+            prepare(cluster)
+            extra = {"multiKueue": multikueue} if cluster is self.hub else {}
+            kueue.install(cluster, frameworks=frameworks, **extra)
+
+        with ThreadPoolExecutor(len(self.clusters)) as pool:
+            list(pool.map(prepare_one, self.clusters))
+
+    def _join(self) -> None:
+        """Give the hub the workers' kubeconfigs and wait until it reaches them all."""
+        objects: list[dict[str, Any]] = []
+        for number, worker in enumerate(self.workers, start=1):
+            secret = {"name": f"worker{number}", "namespace": kueue.NAMESPACE}
+            data = {"kubeconfig": worker.remote_kubeconfig()}
+            source = {"kubeConfig": {"locationType": "Secret", "location": f"worker{number}"}}
+            objects.append({"apiVersion": "v1", "kind": "Secret", "metadata": secret, "stringData": data})
+            objects.append(_object("MultiKueueCluster", f"worker{number}", {"clusterSource": source}))
+        names = [f"worker{number}" for number in range(1, len(self.workers) + 1)]
+        parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": CHECK}
+        check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
+        objects.append(_object("MultiKueueConfig", CHECK, {"clusters": names}))
+        objects.append(_object("AdmissionCheck", CHECK, check))
+        self.hub.apply(*objects)
+        self.wait_connected()
+
+    def wait_connected(self, seconds: float = 90) -> float:
+        """Wait until the hub reaches every worker."""
+
+        def active() -> bool:
+            items = self.hub.get("multikueueclusters")["items"]
+            conditions = [c for item in items for c in item.get("status", {}).get("conditions", [])]
+            states = [c["status"] for c in conditions if c["type"] == "Active"]
+            return len(states) == len(self.workers) and set(states) == {"True"}
+
+        return wait_for("MultiKueue", active, seconds=seconds, log=self.hub.log("kueue"))
+
+
+def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -1,0 +1,101 @@
+"""Kueue on a cluster: its CRDs, its controller beside the API server, the webhooks of what it manages here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.engines import binary, manifests
+from lab.webhooks import beside, documents
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+
+NAMESPACE = "kueue-system"
+_WEBHOOK_PORT = 9443
+_HEALTH_PORT = 8081
+_CERTIFICATES = "/etc/kueue/metrics/certs"
+"""Kueue reads its metrics certificate here whatever its configuration says; /etc is the sandbox's own."""
+
+FRAMEWORKS = {
+    "batch/job": "job",
+    "jobset.x-k8s.io/jobset": "jobset",
+    "trainer.kubeflow.org/trainjob": "trainjob",
+}
+"""Kueue's name of a framework → the stem of its webhooks' names."""
+_OWN_WEBHOOKS = ("clusterqueue", "resourceflavor", "workload", "cohort")
+
+
+def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), **settings: Any) -> None:
+    """Install Kueue and wait until it is ready; `settings` are merged into its Configuration.
+
+    The CRDs of all `frameworks` must be there already: Kueue times out waiting for them.
+    """
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    crds = documents(*sorted((manifests("kueue") / "config/components/crd/bases").glob("*.yaml")))
+    cluster.apply(*crds)
+    cluster.wait_established(*(crd["metadata"]["name"] for crd in crds))
+    pair = cluster.webhook_pair
+    script = f"mkdir -p {_CERTIFICATES} && cp {pair.certificate} {pair.key} {_CERTIFICATES}"
+    cluster.sandbox.run(["sh", "-euc", script])
+    config = cluster.folder / "kueue.yaml"
+    config.write_text(yaml.safe_dump(_configuration(cluster, frameworks) | settings))
+    cluster.start("kueue", [binary("kueue"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"])
+    cluster.wait_http("kueue", _HEALTH_PORT)
+    shipped = documents(manifests("kueue") / "config/components/webhook/manifests.yaml")
+    kept = {f"{verb}{stem}.kb.io" for verb in "mv" for stem in (*_OWN_WEBHOOKS, *(FRAMEWORKS[f] for f in frameworks))}
+    configurations = beside(
+        cluster, shipped, prefix="kueue", port=_WEBHOOK_PORT, keep=lambda webhook: webhook["name"] in kept
+    )
+    for configuration in configurations:
+        for webhook in configuration["webhooks"]:
+            _spare_system_namespaces(webhook)
+    cluster.apply(*configurations)
+
+
+def _spare_system_namespaces(webhook: dict[str, Any]) -> None:
+    """Keep Kueue out of the namespaces that it and Kubernetes live in, as its own manifests do."""
+    if any(stem in webhook["name"] for stem in _OWN_WEBHOOKS):
+        return
+    names = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
+    webhook["namespaceSelector"] = {"matchExpressions": [names]}
+
+
+def _configuration(cluster: Cluster, frameworks: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "namespace": NAMESPACE,
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{_HEALTH_PORT}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": _WEBHOOK_PORT, "certDir": str(cluster.webhook_pair.key.parent)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": False},
+        "manageJobsWithoutQueueName": False,
+        "clientConnection": {"qps": 500, "burst": 1000},
+        "integrations": {"frameworks": list(frameworks)},
+        "featureGates": {"VisibilityOnDemand": False},
+    }
+
+
+def queue(
+    name: str, namespace: str, *, cpu: str, memory: str, checks: tuple[str, ...] = ()
+) -> tuple[dict[str, Any], ...]:
+    """Return a flavor, a ClusterQueue with that quota and a LocalQueue, all of one name."""
+    api = "kueue.x-k8s.io/v1beta2"
+    resources = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": memory}]
+    group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": resources}]}
+    spec: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": [group]}
+    if checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": check} for check in checks]}
+    return (
+        {"apiVersion": api, "kind": "ResourceFlavor", "metadata": {"name": name}},
+        {"apiVersion": api, "kind": "ClusterQueue", "metadata": {"name": name}, "spec": spec},
+        {
+            "apiVersion": api,
+            "kind": "LocalQueue",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"clusterQueue": name},
+        },
+    )

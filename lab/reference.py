@@ -1,0 +1,68 @@
+"""The reference trainer v2.3.0 on a cluster: the Go controller that ours is measured against and compared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.engines import binary, manifests
+from lab.webhooks import beside, documents
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+
+NAMESPACE = "kubeflow-system"
+CRDS = tuple(
+    f"{plural}.trainer.kubeflow.org" for plural in ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
+)
+_WEBHOOK_PORT = 9445
+_HEALTH_PORT = 8095
+
+
+def install_crds(cluster: Cluster) -> None:
+    """Install the reference's own CRDs."""
+    folder = manifests("trainer") / "manifests/base/crds"
+    cluster.apply(*documents(*sorted(folder.glob("trainer.kubeflow.org_*.yaml"))))
+    cluster.wait_established(*CRDS)
+
+
+def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = True) -> None:
+    """Install the reference and wait until it is ready; `qps` lifts the limit of its client from the shipped one."""
+    if with_crds:
+        install_crds(cluster)
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    settings: dict[str, Any] = {
+        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+        "kind": "Configuration",
+        "webhook": {"host": "127.0.0.1", "port": _WEBHOOK_PORT},
+        "metrics": {"bindAddress": "0"},
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{_HEALTH_PORT}"},
+        "certManagement": {"enable": False},
+    }
+    if qps is not None:
+        settings["clientConnection"] = {"qps": qps, "burst": int(qps * 2)}
+    config = cluster.folder / "reference.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    # It reads its serving certificate from the usual temporary folder, which TMPDIR moves.
+    temporary = cluster.folder / "reference-tmp"
+    serving = temporary / "k8s-webhook-server/serving-certs"
+    serving.mkdir(parents=True)
+    for path in (cluster.webhook_pair.certificate, cluster.webhook_pair.key):
+        (serving / path.name).write_bytes(path.read_bytes())
+    command = [binary("trainer-controller-manager"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"]
+    cluster.start("reference", command, {"TMPDIR": str(temporary)})
+    cluster.wait_http("reference", _HEALTH_PORT)
+    shipped = documents(manifests("trainer") / "manifests/base/webhook/manifests.yaml")
+    cluster.apply(*beside(cluster, shipped, prefix="reference", port=_WEBHOOK_PORT))
+
+
+def runtime(name: str, image: str) -> dict[str, Any]:
+    """Return a runtime that the reference ships, with an image that the lab has."""
+    folder = manifests("trainer") / "manifests/base/runtimes"
+    (document,) = documents(folder / f"{name.replace('-', '_')}.yaml")
+    for job in document["spec"]["template"]["spec"]["replicatedJobs"]:
+        for container in job["template"]["spec"]["template"]["spec"]["containers"]:
+            container["image"] = image
+            container["imagePullPolicy"] = "Never"
+    return document
