@@ -370,6 +370,8 @@ class Cluster:
             f"--cluster-signing-key-file={pki}/ca.key",
             "--use-service-account-credentials=true",
             "--leader-elect=false",
+            # On two busy cores heartbeats come late: a node is lost after minutes here, not after 50 s.
+            "--node-monitor-grace-period=400s",
             # A lab has one node and many tests: the shipped limit of 20 requests a second would be what they measure.
             "--kube-api-qps=500",
             "--kube-api-burst=1000",

@@ -51,6 +51,7 @@ class Authority:
         builder = _builder(subject, subject, key.public_key())
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(_usage(sign=True), critical=True)
+        builder = _identified(builder, key.public_key(), key.public_key())
         _write(folder, "ca", builder.sign(key, hashes.SHA256()), key)
         return cls(folder, key, subject)
 
@@ -73,6 +74,7 @@ class Authority:
         builder = builder.add_extension(_usage(sign=False), critical=True)
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+        builder = _identified(builder, key.public_key(), self._key.public_key())
         if names := [_general_name(host) for host in hosts]:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         return _write(self._folder, name, builder.sign(self._key, hashes.SHA256()), key)
@@ -99,6 +101,15 @@ def _builder(subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurve
         .not_valid_before(now - dt.timedelta(minutes=5))
         .not_valid_after(now + _LIFETIME)
     )
+
+
+def _identified(
+    builder: x509.CertificateBuilder, own: ec.EllipticCurvePublicKey, issuer: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    """Add the key identifiers: Python 3.13 and later refuse a certificate without them."""
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer)
+    builder = builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(own), critical=False)
+    return builder.add_extension(authority, critical=False)
 
 
 def _usage(*, sign: bool) -> x509.KeyUsage:

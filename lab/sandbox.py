@@ -128,11 +128,26 @@ class Sandbox:
 
     def destroy(self) -> None:
         """End everything inside and remove what outlives processes: cgroups and the folder."""
+        inside = _in_network(self.holder)
         self.holder.signal(signal.SIGKILL)
-        self.holder.wait_gone(30)
+        for process in (self.holder, *inside):
+            process.wait_gone(30)
         for hierarchy in _CGROUPS.iterdir():
             _remove_cgroup(hierarchy / self.cgroup.lstrip("/"))
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _in_network(holder: Process) -> list[Process]:
+    """Return all processes in the holder's network: those inside, and the launchers that wait for them."""
+    if not holder.alive():
+        return []
+    network = Path(f"/proc/{holder.pid}/ns/net").stat().st_ino
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and (entry / "ns/net").stat().st_ino == network:
+                found.append(Process.of(int(entry.name)))
+    return found
 
 
 def _remove_cgroup(top: Path) -> None:

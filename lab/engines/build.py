@@ -72,28 +72,23 @@ def _go(engine: Engine, arguments: list[str], label: str) -> float:
     """Run one go command with a heartbeat that counts the packages done; return its seconds."""
     start = time.monotonic()
     environment = os.environ | {"CGO_ENABLED": "0", "GOGC": "400", "GOWORK": "off"}
-    process = subprocess.Popen(
+    lines: list[str] = []
+    with subprocess.Popen(
         ["go", *arguments],
         cwd=engine.sources,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    lines: list[str] = []
-
-    def drain() -> None:
-        if process.stdout is not None:
-            lines.extend(process.stdout)
-
-    reader = threading.Thread(target=drain, daemon=True)
-    reader.start()
-    while process.poll() is None:
-        try:
-            process.wait(_HEARTBEAT_SECONDS)
-        except subprocess.TimeoutExpired:
-            print(f"  {label}: {len(lines)} packages, {time.monotonic() - start:.0f} s", flush=True)
-    reader.join()
+    ) as process:
+        reader = threading.Thread(target=lambda: lines.extend(process.stdout or ()), daemon=True)
+        reader.start()
+        while process.poll() is None:
+            try:
+                process.wait(_HEARTBEAT_SECONDS)
+            except subprocess.TimeoutExpired:
+                print(f"  {label}: {len(lines)} packages, {time.monotonic() - start:.0f} s", flush=True)
+        reader.join()
     elapsed = round(time.monotonic() - start, 1)
     if process.returncode:
         tail = "".join(lines[-15:])

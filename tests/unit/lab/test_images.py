@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab.images import IMAGES, Image
+from lab.images.build import _pack
+from lab.images.containerd_root import _write_archive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_derived_image_changes_with_its_base(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = IMAGES["torch"].key()
+    monkeypatch.setitem(IMAGES, "python", Image("python", packages=("python3",)))
+    assert IMAGES["torch"].key() != before
+
+
+def test_a_layer_marks_what_the_overlay_removed(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/kept").write_text("kept")
+    if os.geteuid():
+        pytest.skip("a whiteout is a device node: only root may make one")
+    os.mknod(root / "etc/gone", 0o020000, os.makedev(0, 0))
+    digest = _pack(root, tmp_path / "layer.tar")
+    with tarfile.open(tmp_path / "layer.tar") as archive:
+        assert sorted(archive.getnames()) == ["etc", "etc/.wh.gone", "etc/kept"]
+    assert len(digest) == 64
+
+
+def test_an_archive_names_its_layers_lowest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
+    for image in (IMAGES["python"], IMAGES["torch"]):
+        image.built().mkdir(parents=True)
+        (image.built() / "layer.tar").write_bytes(b"x")
+        (image.built() / "layer.sha256").write_text(f"digest-{image.name}")
+    sink = io.BytesIO()
+    _write_archive(IMAGES["torch"], sink)
+    sink.seek(0)
+    with tarfile.open(fileobj=sink) as archive:
+        manifest_file, config_file = archive.extractfile("manifest.json"), archive.extractfile("config.json")
+        assert manifest_file is not None
+        assert config_file is not None
+        (manifest,) = json.load(manifest_file)
+        config = json.load(config_file)
+    assert manifest["Layers"] == ["digest-python.tar", "digest-torch.tar"]
+    assert config["rootfs"]["diff_ids"] == ["sha256:digest-python", "sha256:digest-torch"]
+    assert "USE_LIBUV=0" in config["config"]["Env"]
