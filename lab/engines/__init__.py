@@ -109,6 +109,11 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
+        # Earlier releases of the reference: only their CRDs, which ours must be able to stand in for.
+        *(
+            Engine(f"trainer-{release}", {}, module=_TRAINER, manifests=("manifests",))
+            for release in ("v2.0", "v2.1", "v2.2")
+        ),
     )
 }
 """All engines, in the order in which a start needs them."""

@@ -56,7 +56,9 @@ def _build(engine: Engine) -> dict[str, float]:
     (partial / "bin").mkdir(parents=True)
     seconds: dict[str, float] = {}
     if engine.sources.joinpath("go.sum").stat().st_size:
-        seconds[f"{engine.name}-download"] = _go(engine, ["mod", "download"], "download")
+        # With no binary to build, the module alone is wanted and not all that it depends on.
+        wanted = [] if engine.binaries else [engine.module]
+        seconds[f"{engine.name}-download"] = _go(engine, ["mod", "download", *wanted], "download")
     for name, package in engine.binaries.items():
         flags = ["-trimpath", "-buildvcs=false", "-v", "-ldflags", f"-s -w {engine.ldflags}".strip()]
         seconds[name] = _go(engine, ["build", *flags, "-o", str(partial / "bin" / name), package], name)
@@ -101,14 +103,15 @@ def _go(engine: Engine, arguments: list[str], label: str) -> float:
 def _keep_manifests(engine: Engine, target: Path) -> None:
     """Copy the module's manifests beside the binaries, so that a pruned module cache does not matter."""
     listed = subprocess.run(
-        ["go", "list", "-m", "-f", "{{.Dir}}", engine.module],
+        ["go", "mod", "download", "-json", engine.module],
         cwd=engine.sources,
         capture_output=True,
         text=True,
         check=True,
     )
+    source = json.loads(listed.stdout)["Dir"]
     for folder in engine.manifests:
-        shutil.copytree(f"{listed.stdout.strip()}/{folder}", target / folder)
+        shutil.copytree(f"{source}/{folder}", target / folder)
     for path in target.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
