@@ -1,0 +1,229 @@
+"""The operator's Configuration file: what an admin may set, with every default, read strictly.
+
+A field that we do not know is refused and named: a typo that is ignored costs an evening. An empty file, or none, means
+all defaults. Values that cannot work (a port of 0, a lease shorter than its renewal) are refused at start, all at once.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import field
+
+from trainplane.api import document, names
+from trainplane.api.declaration import Envelope, always
+from trainplane.api.errors import ConfigurationError, DecodeError
+
+FEATURE_GATES: Final = {"TrainJobStatus": False}
+"""Every gate and its default. TrainJobStatus: pods may report progress to the operator."""
+
+TLS_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3")
+
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Section(Envelope, frozen=True, forbid_unknown_fields=True):
+    """Base of all parts of the file."""
+
+
+class Webhook(Section, frozen=True):
+    """Where the admission webhooks listen."""
+
+    port: int = 9443
+    host: str = ""
+    """Empty: every address."""
+
+
+class Metrics(Section, frozen=True):
+    """Where Prometheus reads."""
+
+    bind_address: str = ":8443"
+    """`0` turns metrics off."""
+    secure_serving: bool = True
+
+
+class Health(Section, frozen=True):
+    """Where the kubelet asks."""
+
+    health_probe_bind_address: str = ":8081"
+    readiness_endpoint_name: str = "readyz"
+    liveness_endpoint_name: str = "healthz"
+
+
+class LeaderElection(Section, frozen=True):
+    """Which of several replicas works. Durations are Go's: 15s, 1m30s."""
+
+    leader_elect: bool = True
+    resource_lock: str = "leases"
+    resource_namespace: str = ""
+    """Empty: the operator's own."""
+    resource_name: str = "trainer.kubeflow.org"
+    lease_duration: str = "15s"
+    renew_deadline: str = "10s"
+    retry_period: str = "2s"
+
+
+class Controller(Section, frozen=True):
+    """How many objects of a kind are worked on at once."""
+
+    group_kind_concurrency: dict[str, int] = field(default_factory=dict)
+    """`TrainJob.trainer.kubeflow.org: 5`"""
+
+
+class CertManagement(Section, frozen=True):
+    """Whether the operator makes and rotates its webhooks' certificate."""
+
+    enable: bool = True
+    webhook_service_name: str = "kubeflow-trainer-controller-manager"
+    webhook_secret_name: str = "kubeflow-trainer-webhook-cert"  # noqa: S105 the name of a Secret, not its content
+
+
+class ClientConnection(Section, frozen=True):
+    """How fast the operator may ask the API server, in requests a second."""
+
+    qps: float = 50
+    burst: int = 100
+
+
+class StatusServer(Section, frozen=True):
+    """Where pods report progress, and how fast these reports may be written."""
+
+    port: int = 10443
+    qps: float = 5
+    burst: int = 10
+
+
+class TLS(Section, frozen=True):
+    """What the servers accept of TLS."""
+
+    min_version: str = ""
+    """Empty: Python's own floor."""
+    cipher_suites: list[str] = field(default_factory=list)
+    """Empty: Python's own choice."""
+    next_protos: list[str] = field(default_factory=lambda: ["http/1.1"])
+
+
+class Configuration(Section, frozen=True):
+    """All that an admin may set."""
+
+    api_version: str = always(names.CONFIGURATION_API_VERSION)
+    kind: str = always(names.CONFIGURATION)
+    webhook: Webhook = Webhook()
+    leader_election: LeaderElection | None = None
+    """None: this is the only replica."""
+    metrics: Metrics = Metrics()
+    health: Health = Health()
+    controller: Controller = Controller()
+    cert_management: CertManagement = CertManagement()
+    client_connection: ClientConnection = ClientConnection()
+    status_server: StatusServer = StatusServer()
+    feature_gates: dict[str, bool] = field(default_factory=dict)
+    tls: TLS = TLS()
+
+    def enabled(self, gate: str) -> bool:
+        """Say whether a feature gate is on."""
+        return self.feature_gates.get(gate, FEATURE_GATES[gate])
+
+
+def load(text: str) -> Configuration:
+    """Read the file's text, YAML or JSON.
+
+    Raises:
+        ConfigurationError: it is no YAML, repeats a key, has a field we do not know, or a value that cannot work.
+    """
+    import yaml  # noqa: PLC0415 only the operator reads this file; importing the types must stay light
+
+    class Loader(yaml.SafeLoader):
+        """A loader to which a repeated key is an error, as it is to Kubernetes."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+            for key in keys:
+                if keys.count(key) > 1:
+                    raise ConfigurationError([f"{key}: stands twice in one object: keep one"])
+            return super().construct_mapping(node, deep)
+
+    try:
+        tree = yaml.load(text, Loader)  # noqa: S506 a subclass of SafeLoader
+    except yaml.YAMLError as error:
+        raise ConfigurationError([f"not YAML: {error}"]) from error
+    return read({} if tree is None else tree)
+
+
+def read(tree: Any) -> Configuration:
+    """Read a configuration from the tree of its file. Apart from an empty one it must say its version and kind."""
+    try:
+        configuration = document.view(tree, Configuration)
+    except DecodeError as error:
+        raise ConfigurationError([str(error)]) from error
+    problems = [*_identity(tree), *_problems(configuration)]
+    if problems:
+        raise ConfigurationError(problems)
+    return configuration
+
+
+def seconds(duration: str) -> float:
+    """Return a Go duration (`1m30s`) in seconds.
+
+    Raises:
+        ValueError: it is none.
+    """
+    parts = list(_DURATION.finditer(duration))
+    if duration == "0":
+        return 0.0
+    if not parts or "".join(part.group() for part in parts) != duration:
+        raise ValueError(f"{duration!r} is no duration: write a number with a unit, as in 15s or 1m30s")
+    return sum(float(part["number"]) * _SECONDS[part["unit"]] for part in parts)
+
+
+def _identity(tree: dict[str, Any]) -> Iterator[str]:
+    for key, wanted in (("apiVersion", names.CONFIGURATION_API_VERSION), ("kind", names.CONFIGURATION)):
+        if tree and tree.get(key) != wanted:
+            yield f"{key}: is {tree.get(key)!r}: write {wanted}"
+
+
+def _problems(configuration: Configuration) -> Iterator[str]:
+    """Say all that cannot work, one line a field."""
+    webhook, server, client = configuration.webhook, configuration.status_server, configuration.client_connection
+    for path, port in (("webhook.port", webhook.port), ("statusServer.port", server.port)):
+        if not 1 <= port <= 65535:
+            yield f"{path}: is {port}: write a port from 1 to 65535"
+    for path, value in (
+        ("clientConnection.qps", client.qps),
+        ("clientConnection.burst", client.burst),
+        ("statusServer.qps", server.qps),
+        ("statusServer.burst", server.burst),
+    ):
+        if value < 0:
+            yield f"{path}: is {value}: write 0 or more"
+    for kind, workers in configuration.controller.group_kind_concurrency.items():
+        if workers < 1:
+            yield f"controller.groupKindConcurrency[{kind}]: is {workers}: write 1 or more"
+    for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
+        yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
+        yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
+    if configuration.leader_election is not None:
+        yield from _lease_problems(configuration.leader_election)
+
+
+def _lease_problems(election: LeaderElection) -> Iterator[str]:
+    times: dict[str, float] = {}
+    for name, duration in (
+        ("leaseDuration", election.lease_duration),
+        ("renewDeadline", election.renew_deadline),
+        ("retryPeriod", election.retry_period),
+    ):
+        try:
+            times[name] = seconds(duration)
+        except ValueError as error:
+            yield f"leaderElection.{name}: {error}"
+    if len(times) < 3:
+        return
+    if times["leaseDuration"] <= times["renewDeadline"]:
+        yield "leaderElection.leaseDuration: must be longer than renewDeadline, or a leader loses what it renews"
+    if times["renewDeadline"] <= times["retryPeriod"]:
+        yield "leaderElection.renewDeadline: must be longer than retryPeriod, or there is no second try"
+    if times["retryPeriod"] <= 0:
+        yield "leaderElection.retryPeriod: must be longer than 0"

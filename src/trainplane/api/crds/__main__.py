@@ -1,0 +1,55 @@
+"""`python -m trainplane.api.crds [--check] [FOLDER]`: write the CRDs, or say whether the committed ones are stale."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from trainplane.api.crds.emit import files
+
+
+def write(folder: Path) -> None:
+    """Write every CRD into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files().items():
+        (folder / name).write_text(text)
+
+
+def stale(folder: Path) -> str:
+    """Return a diff from the files in a folder to what the types say; empty if they agree.
+
+    A file of the folder that no type stands behind counts as stale: it would be installed with the rest.
+    """
+    wanted = files()
+    present = {path.name: path.read_text() for path in sorted(folder.glob("*.yaml"))} if folder.is_dir() else {}
+    lines: list[str] = []
+    for name in sorted(wanted.keys() | present.keys()):
+        before, after = present.get(name, ""), wanted.get(name, "")
+        if before != after:
+            lines += difflib.unified_diff(
+                before.splitlines(keepends=True), after.splitlines(keepends=True), f"{folder / name}", "types", n=2
+            )
+    return "".join(lines)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write or check; 1 if the committed files are stale."""
+    parser = argparse.ArgumentParser(prog="python -m trainplane.api.crds", description="Emit the CRDs from the types.")
+    parser.add_argument("--check", action="store_true", help="write nothing; print a diff and end with 1 if stale")
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("manifests/crds"))
+    options = parser.parse_args(arguments)
+    if not options.check:
+        write(options.folder)
+        return 0
+    diff = stale(options.folder)
+    if diff:
+        sys.stdout.write(diff)
+        sys.stderr.write("the CRDs are stale: run `make manifests` and commit what it writes\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

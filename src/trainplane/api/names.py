@@ -1,0 +1,243 @@
+"""Every name that pods, peers and people know us by.
+
+The contract with containers (env, mounts, ports), with JobSet, Kueue and schedulers (labels, annotations, object
+names), with the SDK (conditions, reasons) and with `kubectl` (field managers). A string that another program must spell
+the same way stands here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- groups, versions, kinds
+
+GROUP: Final = "trainer.kubeflow.org"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+CONFIGURATION_API_VERSION: Final = "config.trainer.kubeflow.org/v1alpha1"
+
+TRAIN_JOB: Final = "TrainJob"
+TRAINING_RUNTIME: Final = "TrainingRuntime"
+CLUSTER_TRAINING_RUNTIME: Final = "ClusterTrainingRuntime"
+CONFIGURATION: Final = "Configuration"
+
+LEGACY_GROUP: Final = "kubeflow.org"
+"""A runtimeRef's group in documents older than v2.0; it means `GROUP`."""
+
+JOBSET_API_VERSION: Final = "jobset.x-k8s.io/v1alpha2"
+JOBSET: Final = "JobSet"
+COSCHEDULING_API_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"
+VOLCANO_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
+POD_GROUP: Final = "PodGroup"
+
+# --- who manages what
+
+MANAGED_BY_TRAINER: Final = "trainer.kubeflow.org/trainjob-controller"
+MANAGED_BY_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
+PATCH_MANAGER_KUEUE: Final = "kueue.x-k8s.io/manager"
+"""The runtimePatches entry that Kueue owns."""
+PATCH_MANAGER_OLDER_FIELDS: Final = "trainer.kubeflow.org/older-fields"
+"""The runtimePatches entry into which admission turns podSpecOverrides, podTemplateOverrides, labels, annotations."""
+
+FIELD_MANAGER: Final = "trainer"
+"""Applies every object that we render, and TrainJob status."""
+FIELD_MANAGER_STATUS: Final = "trainer-status"
+"""Applies the progress that pods report."""
+
+# --- labels and annotations
+
+LABEL_ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
+"""On a replicated job's *Job template*: which part of a TrainJob runs there."""
+LABEL_FRAMEWORK: Final = "trainer.kubeflow.org/framework"
+LABEL_SUPPORT: Final = "trainer.kubeflow.org/support"
+SUPPORT_DEPRECATED: Final = "deprecated"
+LABEL_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"
+VALIDATION_DISABLED: Final = "disabled"
+LABEL_MANAGED_BY: Final = "trainer.kubeflow.org/managed-by"
+MANAGED_BY_INSTALLER: Final = "runtimes-installer"
+FINALIZER_IN_USE: Final = "trainer.kubeflow.org/resource-in-use"
+"""Older releases set it on runtimes; we only remove it."""
+
+LABEL_JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+LABEL_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+LABEL_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
+ANNOTATION_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLETION_INDEX}']"
+
+LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+LABEL_COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
+ANNOTATION_VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"
+ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+
+# --- the parts of a TrainJob: values of LABEL_ANCESTOR, names of replicated jobs and of their containers
+
+ANCESTOR_TRAINER: Final = "trainer"
+ANCESTOR_DATASET: Final = "dataset-initializer"
+ANCESTOR_MODEL: Final = "model-initializer"
+ANCESTORS: Final = (ANCESTOR_DATASET, ANCESTOR_MODEL, ANCESTOR_TRAINER)
+
+JOB_NODE: Final = "node"
+JOB_LAUNCHER: Final = "launcher"
+JOB_DATASET: Final = ANCESTOR_DATASET
+JOB_MODEL: Final = ANCESTOR_MODEL
+CONTAINER_NODE: Final = "node"
+CONTAINER_OF_ANCESTOR: Final = {
+    ANCESTOR_TRAINER: CONTAINER_NODE,
+    ANCESTOR_DATASET: ANCESTOR_DATASET,
+    ANCESTOR_MODEL: ANCESTOR_MODEL,
+}
+"""The container that a job with that ancestor must have."""
+
+VOLUME_INITIALIZER: Final = "initializer"
+PATH_DATASET: Final = "/workspace/dataset"
+PATH_MODEL: Final = "/workspace/model"
+TRAINER_PORT: Final = 29500
+
+# --- conditions and reasons
+
+SUSPENDED: Final = "Suspended"
+COMPLETE: Final = "Complete"
+FAILED: Final = "Failed"
+JOBSET_COMPLETED: Final = "Completed"
+JOBSET_FAILED: Final = "Failed"
+
+REASON_SUSPENDED: Final = "Suspended"
+REASON_RESUMED: Final = "Resumed"
+REASON_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+REASON_RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
+
+# --- environment of containers
+
+ENV_STORAGE_URI: Final = "STORAGE_URI"
+
+TORCH_NNODES: Final = "PET_NNODES"
+TORCH_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
+TORCH_NODE_RANK: Final = "PET_NODE_RANK"
+TORCH_MASTER_ADDR: Final = "PET_MASTER_ADDR"
+TORCH_MASTER_PORT: Final = "PET_MASTER_PORT"
+TORCH_RESERVED: Final = frozenset(
+    {TORCH_NNODES, TORCH_NPROC_PER_NODE, TORCH_NODE_RANK, TORCH_MASTER_ADDR, TORCH_MASTER_PORT}
+)
+
+JAX_NUM_PROCESSES: Final = "JAX_NUM_PROCESSES"
+JAX_PROCESS_ID: Final = "JAX_PROCESS_ID"
+JAX_COORDINATOR_ADDRESS: Final = "JAX_COORDINATOR_ADDRESS"
+
+XGBOOST_TRACKER_URI: Final = "DMLC_TRACKER_URI"
+XGBOOST_TRACKER_PORT: Final = "DMLC_TRACKER_PORT"
+XGBOOST_TASK_ID: Final = "DMLC_TASK_ID"
+XGBOOST_NUM_WORKER: Final = "DMLC_NUM_WORKER"
+XGBOOST_RESERVED: Final = frozenset({XGBOOST_TRACKER_URI, XGBOOST_TRACKER_PORT, XGBOOST_TASK_ID, XGBOOST_NUM_WORKER})
+
+OPENMPI_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"
+OPENMPI_RSH_ARGS: Final = "OMPI_MCA_plm_rsh_args"
+OPENMPI_KEEP_FQDN: Final = "OMPI_MCA_orte_keep_fqdn_hostnames"
+OPENMPI_DEFAULT_SLOTS: Final = "OMPI_MCA_orte_set_default_slots"
+MPI_RESERVED: Final = frozenset({OPENMPI_HOSTFILE, OPENMPI_RSH_ARGS, OPENMPI_KEEP_FQDN, OPENMPI_DEFAULT_SLOTS})
+
+FLUX_VIEW_IMAGE: Final = "FLUX_VIEW_IMAGE"
+FLUX_NETWORK_DEVICE: Final = "FLUX_NETWORK_DEVICE"
+FLUX_QUEUE_POLICY: Final = "FLUX_QUEUE_POLICY"
+
+STATUS_URL: Final = "KUBEFLOW_TRAINER_SERVER_URL"
+STATUS_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
+STATUS_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 the name of a variable, not a secret
+
+# --- volumes, mounts, files
+
+MPI_SSH_VOLUME: Final = "mpi-ssh-auth"
+MPI_SSH_PRIVATE_KEY: Final = "ssh-privatekey"
+MPI_SSH_PUBLIC_KEY: Final = "ssh-publickey"
+MPI_SSH_MOUNT_PATH: Final = "/root/.ssh"
+MPI_HOSTFILE_VOLUME: Final = "mpi-hostfile"
+MPI_HOSTFILE: Final = "hostfile"
+MPI_HOSTFILE_MOUNT_PATH: Final = "/etc/mpi"
+
+FLUX_INSTALLER: Final = "flux-installer"
+FLUX_INSTALL_VOLUME: Final = "flux-install"
+FLUX_INSTALL_MOUNT_PATH: Final = "/mnt/flux"
+FLUX_CONFIG_MOUNT_PATH: Final = "/etc/flux-config"
+FLUX_CURVE_VOLUME: Final = "flux-curve"
+FLUX_CURVE_MOUNT_PATH: Final = "/curve"
+FLUX_MEMORY_VOLUME: Final = "shared-memory"
+FLUX_MEMORY_MOUNT_PATH: Final = "/dev/shm"  # noqa: S108 a mount inside the user's container
+FLUX_SPACK_VOLUME: Final = "spack-install"
+FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
+
+STATUS_VOLUME: Final = "kubeflow-trainer-token"
+STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
+
+SNAPSHOT_KEY: Final = "runtime"
+
+# --- names of the objects that belong to a TrainJob
+
+
+def jobset_name(train_job: str) -> str:
+    """Name the JobSet; the SDK and Kueue find pods by it, so it is the TrainJob's own name."""
+    return train_job
+
+
+def pod_group_name(train_job: str) -> str:
+    """Name the PodGroup of either gang scheduler."""
+    return train_job
+
+
+def snapshot_name(train_job: str) -> str:
+    """Name the ConfigMap that keeps the runtime as it was at the start."""
+    return f"{train_job}-runtime-snapshot"
+
+
+def mpi_secret_name(train_job: str) -> str:
+    """Name the Secret with the job's SSH keys."""
+    return f"{train_job}-mpi-ssh-auth"
+
+
+def mpi_hostfile_name(train_job: str) -> str:
+    """Name the ConfigMap with the MPI hostfile."""
+    return f"{train_job}-mpi-hostfile"
+
+
+def flux_entrypoint_name(train_job: str) -> str:
+    """Name the ConfigMap with Flux's scripts; the volume has the same name."""
+    return f"{train_job}-flux-entrypoint"
+
+
+def flux_curve_name(train_job: str) -> str:
+    """Name the Secret with Flux's certificate."""
+    return f"{train_job}-flux-curve"
+
+
+def tls_name(train_job: str) -> str:
+    """Name the ConfigMap with the certificate that pods trust when they report progress."""
+    return f"{train_job}-tls-config"
+
+
+def cache_name(train_job: str) -> str:
+    """Name the data cache's LeaderWorkerSet and ServiceAccount."""
+    return f"{train_job}-cache"
+
+
+def cache_service_name(train_job: str) -> str:
+    """Name the Service in front of the data cache."""
+    return f"{train_job}-cache-service"
+
+
+def pod_hostname(train_job: str, replicated_job: str, job_index: int, pod_index: int) -> str:
+    """Return a pod's hostname; with the subdomain behind it, its address."""
+    return f"{train_job}-{replicated_job}-{job_index}-{pod_index}"
+
+
+def status_path(namespace: str, train_job: str) -> str:
+    """Return the path to which a TrainJob's pods report progress."""
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
+
+
+def status_audience(namespace: str, train_job: str) -> str:
+    """Return the audience that a pod's token must carry to report progress of this TrainJob."""
+    return f"{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
+
+
+def runtime_key(api_group: str, kind: str) -> str:
+    """Return a runtime kind as `Kind.group`, the form in which messages name it."""
+    return f"{kind}.{api_group}"

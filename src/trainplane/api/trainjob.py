@@ -1,0 +1,258 @@
+"""TrainJob: one training run, said in terms of a runtime."""
+
+from datetime import datetime
+from typing import Annotated, ClassVar
+
+from msgspec import field
+
+from trainplane.api import names
+from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Rule, always, keyed
+from trainplane.api.meta import Condition, ObjectMeta
+from trainplane.api.patches import PodTemplateOverride, RuntimePatch, TargetedPodSpecOverride
+from trainplane.api.runtime import PROCESS_WORDS
+from trainplane.api.tree import Tree
+
+_INT32_MAX = 2**31 - 1
+_INT32_MIN = -(2**31)
+
+_ENV = Field(ref="core.v1.EnvVar")
+
+_URI_OR_EMPTY = Rule(
+    "self == '' || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
+    "must be empty or a URI with a scheme, as in hf://org/name or s3://bucket/path",
+)
+
+_KNOWN_MANAGER = Rule(
+    f"self in ['{names.MANAGED_BY_TRAINER}', '{names.MANAGED_BY_MULTIKUEUE}']",
+    f"must be {names.MANAGED_BY_TRAINER} or {names.MANAGED_BY_MULTIKUEUE}",
+)
+
+# Admission turns the group that old documents use into today's, also in TrainJobs that an older release stored.
+_RUNTIME_REF_FIXED = Rule(
+    f"self == oldSelf || (oldSelf.apiGroup == '{names.LEGACY_GROUP}' && self.apiGroup == '{names.GROUP}' "
+    "&& self.kind == oldSelf.kind && self.name == oldSelf.name)",
+    IMMUTABLE.message,
+)
+
+# Admission turns numProcPerNode from a text into a number, or leaves a word out, also in TrainJobs that older releases
+# stored. So the trainer is held fixed part by part: which parts there are, and (`IMMUTABLE` on each) what they say.
+_FIXED_PARTS = ("image", "command", "args", "env", "numNodes", "resourcesPerNode")
+_SAME_PARTS = Rule(
+    " && ".join(f"has(self.{name}) == has(oldSelf.{name})" for name in _FIXED_PARTS)
+    + " && (has(self.numProcPerNode) == has(oldSelf.numProcPerNode)"
+    + f" || (has(oldSelf.numProcPerNode) && oldSelf.numProcPerNode in {list(PROCESS_WORDS)}))",
+    IMMUTABLE.message,
+)
+_SAME_OR_TURNED = Rule(
+    "self == oldSelf || (type(self) == int && type(oldSelf) == string"
+    f" && (string(self) == oldSelf || oldSelf in {list(PROCESS_WORDS)}))",
+    IMMUTABLE.message,
+)
+
+
+class RuntimeRef(Envelope, frozen=True):
+    """The runtime that a TrainJob runs on."""
+
+    name: Annotated[str, Field("The runtime's name.", min_length=1, max_length=253)]
+    api_group: Annotated[
+        str,
+        Field(
+            "The runtime's API group. kubeflow.org, as old documents have it, means trainer.kubeflow.org.",
+            max_length=253,
+            default=names.GROUP,
+        ),
+    ] = names.GROUP
+    kind: Annotated[
+        str,
+        Field(
+            "TrainingRuntime (of the TrainJob's namespace) or ClusterTrainingRuntime.",
+            max_length=253,
+            default=names.CLUSTER_TRAINING_RUNTIME,
+        ),
+    ] = names.CLUSTER_TRAINING_RUNTIME
+
+
+class InitializerSource(Envelope, frozen=True):
+    """What an initializer fetches before training, and with which credentials."""
+
+    storage_uri: Annotated[str | None, Field("Where to fetch from.", max_length=2048, rules=(_URI_OR_EMPTY,))] = None
+    env: Annotated[list[Tree], keyed("Variables for the initializer.", "name", each=_ENV)] = field(default_factory=list)
+    secret_ref: Annotated[
+        Tree | None,
+        Field("A Secret whose keys become the initializer's variables.", ref="core.v1.LocalObjectReference"),
+    ] = None
+
+
+class Initializer(Envelope, frozen=True):
+    """What is fetched before training starts."""
+
+    dataset: Annotated[InitializerSource | None, Field("The dataset, put at /workspace/dataset.")] = None
+    model: Annotated[InitializerSource | None, Field("The pretrained model, put at /workspace/model.")] = None
+
+
+class Trainer(Envelope, frozen=True):
+    """What runs on each training node, where it differs from the runtime."""
+
+    image: Annotated[str | None, Field("The image of the training container.", max_length=500, rules=(IMMUTABLE,))] = (
+        None
+    )
+    command: Annotated[
+        list[str],
+        Field(
+            "The command of the training container.",
+            list_type="atomic",
+            each=Field(max_length=1048576),
+            rules=(IMMUTABLE,),
+        ),
+    ] = field(default_factory=list)
+    args: Annotated[
+        list[str],
+        Field(
+            "The arguments of the training container.",
+            list_type="atomic",
+            each=Field(max_length=1048576),
+            rules=(IMMUTABLE,),
+        ),
+    ] = field(default_factory=list)
+    env: Annotated[list[Tree], keyed("Variables of the training container.", "name", each=_ENV, rules=(IMMUTABLE,))] = (
+        field(default_factory=list)
+    )
+    num_nodes: Annotated[int | None, Field("How many nodes train together.", format="int32", rules=(IMMUTABLE,))] = None
+    resources_per_node: Annotated[
+        Tree | None,
+        Field(
+            "Resources of the training container on each node.", ref="core.v1.ResourceRequirements", rules=(IMMUTABLE,)
+        ),
+    ] = None
+    num_proc_per_node: Annotated[
+        int | str | None,
+        Field(
+            "How many processes each node runs. v2.0 and v2.1 also took a text; admission turns it into a number.",
+            minimum=_INT32_MIN,
+            maximum=_INT32_MAX,
+            rules=(_SAME_OR_TURNED,),
+        ),
+    ] = None
+
+
+class TrainJobSpec(Envelope, frozen=True):
+    """What to train, on which runtime, and how it differs from the runtime."""
+
+    runtime_ref: Annotated[RuntimeRef, Field("The runtime that says how to run.", rules=(_RUNTIME_REF_FIXED,))]
+    initializer: Annotated[Initializer | None, Field("What to fetch before training.", rules=(IMMUTABLE,))] = None
+    trainer: Annotated[Trainer | None, Field("What to run on each node.", rules=(_SAME_PARTS,))] = None
+    runtime_patches: Annotated[
+        list[RuntimePatch], keyed("Changes to the runtime, for this TrainJob alone.", "manager", max_items=16)
+    ] = field(default_factory=list)
+    suspend: Annotated[bool, Field("Whether to hold the TrainJob back, or stop it.", default=False)] = False
+    active_deadline_seconds: Annotated[
+        int,
+        Field(
+            "How long the TrainJob may run, in seconds, before it fails.",
+            format="int64",
+            minimum=1,
+            rules=(IMMUTABLE,),
+        ),
+    ] = 0
+    managed_by: Annotated[
+        str,
+        Field(
+            "Which controller runs the TrainJob.",
+            max_length=253,
+            default=names.MANAGED_BY_TRAINER,
+            rules=(_KNOWN_MANAGER, IMMUTABLE),
+        ),
+    ] = names.MANAGED_BY_TRAINER
+    labels: Annotated[
+        dict[str, str], Field("v2.0 and v2.1: labels for the JobSet and pods. Becomes runtimePatches.")
+    ] = field(default_factory=dict)
+    annotations: Annotated[
+        dict[str, str], Field("v2.0 and v2.1: annotations for the JobSet and pods. Becomes runtimePatches.")
+    ] = field(default_factory=dict)
+    pod_spec_overrides: Annotated[
+        list[TargetedPodSpecOverride],
+        Field("v2.0: changes to pods. Becomes runtimePatches.", list_type="atomic"),
+    ] = field(default_factory=list)
+    pod_template_overrides: Annotated[
+        list[PodTemplateOverride],
+        Field("v2.1: changes to pods. Becomes runtimePatches.", list_type="atomic"),
+    ] = field(default_factory=list)
+
+
+class JobStatus(Envelope, frozen=True, omit_defaults=False):
+    """How far the Jobs of one replicated job are. Kueue needs every count, zeros too."""
+
+    name: Annotated[str, Field("The replicated job.", min_length=1, max_length=253)]
+    ready: Annotated[int, Field("Jobs whose pods are ready or done.", format="int32", minimum=0, required=True)] = 0
+    succeeded: Annotated[int, Field("Jobs that succeeded.", format="int32", minimum=0, required=True)] = 0
+    failed: Annotated[int, Field("Jobs that failed.", format="int32", minimum=0, required=True)] = 0
+    active: Annotated[int, Field("Jobs with pods that run or wait.", format="int32", minimum=0, required=True)] = 0
+    suspended: Annotated[int, Field("Jobs that are suspended.", format="int32", minimum=0, required=True)] = 0
+
+
+class Metric(Envelope, frozen=True):
+    """A figure that the training code reported."""
+
+    name: Annotated[str, Field("The figure's name.", min_length=1, max_length=64)]
+    value: Annotated[str, Field("Its value, as a text.", min_length=1, max_length=64)]
+
+
+class TrainerStatus(Envelope, frozen=True):
+    """What the training code last reported of its progress."""
+
+    __schema__: ClassVar[Field] = Field(
+        rules=(Rule("has(self.lastUpdatedTime)", "a report of progress must carry lastUpdatedTime"),)
+    )
+
+    progress_percentage: Annotated[
+        int | None, Field("How much is done, 0 to 100.", format="int32", minimum=0, maximum=100)
+    ] = None
+    estimated_remaining_seconds: Annotated[
+        int | None, Field("How long the rest will take, in seconds.", format="int32", minimum=0)
+    ] = None
+    metrics: Annotated[list[Metric], Field("The latest figures.", list_type="atomic", max_items=256)] = field(
+        default_factory=list
+    )
+    last_updated_time: Annotated[datetime | None, Field("When this was reported.", format="date-time")] = None
+
+
+class TrainJobStatus(Envelope, frozen=True):
+    """How a TrainJob is doing."""
+
+    __schema__: ClassVar[Field] = Field(min_properties=1)
+
+    conditions: Annotated[
+        list[Condition], keyed("What is true of the TrainJob: Suspended, Complete, Failed.", "type", max_items=8)
+    ] = field(default_factory=list)
+    jobs_status: Annotated[list[JobStatus], keyed("How far each replicated job is.", "name", max_items=100)] = field(
+        default_factory=list
+    )
+    trainer_status: Annotated[TrainerStatus | None, Field("What the training code last reported.")] = None
+
+
+class TrainJob(Envelope, frozen=True):
+    """A TrainJob as the API server stores it."""
+
+    __schema__: ClassVar[Field] = Field(
+        "A TrainJob runs one training on a runtime: on many nodes together, from start to end.",
+        rules=(
+            Rule(
+                "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+                "metadata.name must begin with a small letter, end with a small letter or digit, "
+                "and hold only these and hyphens: pods are addressed by it",
+            ),
+            Rule("size(self.metadata.name) <= 63", "metadata.name must have at most 63 characters: it is a DNS label"),
+        ),
+    )
+
+    spec: Annotated[TrainJobSpec, Field("What to train.", required=False)]
+    api_version: str = always(names.API_VERSION)
+    kind: str = always(names.TRAIN_JOB)
+    metadata: ObjectMeta = ObjectMeta()
+    status: Annotated[TrainJobStatus, Field("How it is doing; written by the controller.")] = TrainJobStatus()
+
+
+class ProgressReport(Envelope, frozen=True):
+    """The body that a TrainJob's pods POST to report progress."""
+
+    trainer_status: TrainerStatus | None = None

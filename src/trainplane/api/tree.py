@@ -1,0 +1,107 @@
+"""Trees: JSON as the API server wrote it, read and changed without losing what we do not know.
+
+A tree is what `json` makes of a document. Nothing here changes a tree in place: `put` and `drop` return a new one that
+shares every part they did not touch, so a tree may be handed to anyone and compared by identity part by part.
+
+A step of a path is a key of an object, an index of a list, or `("name", "node")`: the entry of a list whose `name` is
+`node`, which is how Kubernetes keys its lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Tree: TypeAlias = dict[str, Any]
+"""A JSON object whose fields we do not list."""
+
+Step: TypeAlias = str | int | tuple[str, str]
+
+
+def get(tree: Any, *path: Step) -> Any:
+    """Return what stands at a path, or None if any step of it is missing."""
+    for step in path:
+        place = _place(tree, step)
+        if place is None:
+            return None
+        tree = tree[place]
+    return tree
+
+
+def put(tree: Any, *path: Step, value: Any) -> Any:
+    """Return the tree with `value` at a path; missing objects and keyed entries are made on the way.
+
+    Raises:
+        LookupError: the path needs a list entry by index that is not there, or leads into a string or a number.
+    """
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(step, str):
+        return {**_as(dict, tree, step), step: put((tree or {}).get(step), *rest, value=value)}
+    entries = list(_as(list, tree, step))
+    place = _place(entries, step)
+    if place is not None:
+        entries[place] = put(entries[place], *rest, value=value)
+    elif isinstance(step, tuple):
+        entries.append(put({step[0]: step[1]}, *rest, value=value))
+    else:
+        raise LookupError(f"the list has {len(entries)} entries, none at index {step}")
+    return entries
+
+
+def drop(tree: Any, *path: Step) -> Any:
+    """Return the tree without what stands at a path; a path that is not there drops nothing."""
+    place = _place(tree, path[0])
+    if place is None:
+        return tree
+    if isinstance(tree, dict):
+        if len(path) == 1:
+            return {key: value for key, value in tree.items() if key != place}
+        return {**tree, place: drop(tree[place], *path[1:])}
+    entries = list(tree)
+    if len(path) == 1:
+        del entries[place]
+    else:
+        entries[place] = drop(entries[place], *path[1:])
+    return entries
+
+
+def copy(tree: Any) -> Any:
+    """Return a copy that shares no object and no list with its original."""
+    if isinstance(tree, dict):
+        return {key: copy(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [copy(value) for value in tree]
+    return tree
+
+
+def without_nulls(tree: Any) -> Any:
+    """Return the tree as the API server stores it: an object's field that is null is not there."""
+    if isinstance(tree, dict):
+        return {key: without_nulls(value) for key, value in tree.items() if value is not None}
+    if isinstance(tree, list):
+        return [without_nulls(value) for value in tree]
+    return tree
+
+
+def _place(tree: Any, step: Step) -> Any:
+    """Return the key or index that a step means in this tree, or None."""
+    if isinstance(step, str):
+        return step if isinstance(tree, dict) and step in tree else None
+    if not isinstance(tree, list):
+        return None
+    if isinstance(step, int):
+        return step if -len(tree) <= step < len(tree) else None
+    key, wanted = step
+    matches = (i for i, entry in enumerate(tree) if isinstance(entry, dict) and entry.get(key) == wanted)
+    return next(matches, None)
+
+
+def _as(kind: type, tree: Any, step: Step) -> Any:
+    if tree is None:
+        return kind()
+    if not isinstance(tree, kind):
+        raise LookupError(  # noqa: TRY004 like a missing index, it is the path that is wrong
+            f"step {step!r} needs a {kind.__name__}, found a {type(tree).__name__}"
+        )
+    return tree

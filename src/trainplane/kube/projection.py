@@ -1,0 +1,142 @@
+"""What a store keeps of an object, and what it learns from it in passing.
+
+An object arrives as JSON text and is stored as JSON text. In between it is cut to a `Projection` without being built
+as Python objects: `msgspec.Raw` values point into the text, so a field we have never heard of survives unchanged, and
+100,000 objects cost their bytes and little more.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from trainplane.kube.codec import decode, decoder
+from trainplane.kube.errors import StreamError
+from trainplane.kube.resource import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trainplane.kube.resource import Resource
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """Which fields of an object are kept; `apiVersion`, `kind`, and a name to find it by, always are."""
+
+    fields: frozenset[str] | None = None
+    """Top-level fields kept beside `metadata`; None keeps all of them."""
+
+    metadata: frozenset[str] | None = None
+    """Fields of `metadata` kept; None keeps all. `managedFields` never is: nobody here reads it and it is large."""
+
+
+WHOLE = Projection()
+METADATA = Projection(fields=frozenset())
+METADATA_AND_STATUS = Projection(fields=frozenset({"status"}))
+
+_IDENTITY = frozenset({"name", "namespace", "uid", "resourceVersion"})
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One stored object: its text and the few values asked of every object.
+
+    Holds atoms and tuples of atoms only, which is what makes `gc=False` sound: the garbage collector never walks the
+    store's entries.
+    """
+
+    data: bytes
+    resource_version: int
+    uid: str
+    indexed: tuple[tuple[str, ...], ...] = ()
+
+    def decode(self, type_: type[T]) -> T:
+        """Return the object as `type_`, built anew at each call."""
+        return decode(self.data, type_)
+
+
+class Index(Generic[T]):
+    """Finds objects by values computed from them.
+
+    Decodes the object as it arrived, so it can see fields that the projection drops; give it a Struct of just those
+    fields. An object whose fields do not fit `type_` is indexed under nothing rather than lost.
+    """
+
+    def __init__(self, type_: type[T], values: Callable[[T], Iterable[str]]) -> None:
+        self._decode: Callable[[msgspec.Raw], T] = decoder(cast("Any", type_)).decode
+        self._values = values
+
+    def values(self, raw: msgspec.Raw) -> tuple[str, ...]:
+        """Return the values to find this object by, each once."""
+        try:
+            view = self._decode(raw)
+        except msgspec.ValidationError:
+            return ()
+        return tuple(dict.fromkeys(map(sys.intern, self._values(view))))
+
+
+class _Identity(msgspec.Struct, rename="camel", gc=False):
+    resource_version: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class Sighting(NamedTuple):
+    """An object as it came in: who it is, and its text not yet cut to what is kept."""
+
+    key: Key
+    resource_version: int
+    uid: str
+    raw: msgspec.Raw
+    fields: dict[str, msgspec.Raw]
+
+
+class Projector:
+    """Turns the text of one resource's objects into keys and entries."""
+
+    def __init__(self, resource: Resource, projection: Projection, indexes: Iterable[Index[Any]]) -> None:
+        self._defaults = {
+            "apiVersion": msgspec.Raw(msgspec.json.encode(resource.api_version)),
+            "kind": msgspec.Raw(msgspec.json.encode(resource.kind)),
+        }
+        self._fields = projection.fields
+        self._metadata = None if projection.metadata is None else projection.metadata | _IDENTITY
+        self._indexes = tuple(indexes)
+        self._raw_fields: Callable[[msgspec.Raw], dict[str, msgspec.Raw]] = decoder(dict[str, msgspec.Raw]).decode
+        self._identity: Callable[[msgspec.Raw], _Identity] = decoder(_Identity).decode
+        self._encode_into = msgspec.json.Encoder().encode_into
+        self._buffer = bytearray()
+
+    def read(self, raw: msgspec.Raw) -> Sighting:
+        """Return who an object is, and its fields unread; raises StreamError for what is no Kubernetes object."""
+        try:
+            fields = self._raw_fields(raw)
+            identity = self._identity(fields["metadata"])
+            key = Key(sys.intern(identity.namespace), identity.name)
+            return Sighting(key, int(identity.resource_version), identity.uid, raw, fields)
+        except (msgspec.MsgspecError, ValueError, KeyError) as error:
+            text = bytes(raw)[:120]
+            message = f"expected an object with a name and a numeric resourceVersion, got {text!r}: {error}"
+            raise StreamError(message) from error
+
+    def project(self, sighting: Sighting) -> Entry:
+        """Return what the store keeps of an object."""
+        metadata = self._raw_fields(sighting.fields["metadata"])
+        metadata.pop("managedFields", None)
+        if self._metadata is not None:
+            metadata = {field: value for field, value in metadata.items() if field in self._metadata}
+        # Lists of built-in kinds leave these two out of their items, watches do not: stored text has them always.
+        kept: dict[str, Any] = {**self._defaults, "metadata": metadata}
+        for field, value in sighting.fields.items():
+            if field not in kept and (self._fields is None or field in self._fields):
+                kept[field] = value
+        indexed = tuple(index.values(sighting.raw) for index in self._indexes)
+        self._encode_into(kept, self._buffer)
+        data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
+        return Entry(data, sighting.resource_version, sighting.uid, indexed)

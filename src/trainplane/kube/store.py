@@ -1,0 +1,204 @@
+"""A local copy of one resource.
+
+Text per key, plus small dicts to find keys by. Nothing is decoded until somebody asks, and then only for them: a cache
+of built objects costs three times the memory and forty times the garbage collection.
+
+Order is the store's own business. Every write says which resourceVersion it brings, and versions of one resource are
+numbers that compare (KEP-5504), so a repeated, delayed or stale write is recognised and ignored here, whoever sends it:
+
+- an object is replaced only by a newer version, deleted only at its own version or later;
+- what was deleted stays deleted: versions up to the deletion's do not bring it back (a bounded memory, see `GRAVES`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import msgspec
+
+from trainplane.kube.projection import WHOLE, Entry, Index, Projection, Projector
+from trainplane.kube.resource import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trainplane.kube.projection import Sighting
+    from trainplane.kube.resource import Resource
+
+T = TypeVar("T")
+
+Place = tuple[str, str]
+
+GRAVES = 4096
+"""How many deletions are remembered. Only events that arrive out of order need them, and those come close together."""
+
+ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """What a write did to the store: `old` is None for ADDED, `new` for DELETED.
+
+    `initial` marks what was there when we first looked, as opposed to news. An object that was deleted and made again
+    under its name is two changes, even if only its new self was ever reported.
+    """
+
+    type: ChangeType
+    key: Key
+    old: Entry | None
+    new: Entry | None
+    initial: bool = False
+
+
+class Store:
+    """The objects of one resource, as last seen. Written by one reflector, read by everyone on its event loop."""
+
+    def __init__(
+        self, resource: Resource, projection: Projection = WHOLE, indexes: Mapping[str, Index[Any]] | None = None
+    ) -> None:
+        indexes = indexes or {}
+        self.resource = resource
+        self.observed = 0
+        """Every change up to this resourceVersion has been seen. Moved on by the reflector."""
+        self._projector = Projector(resource, projection, indexes.values())
+        # Plain tuples as keys: the garbage collector leaves a tuple of strings alone, but not a NamedTuple.
+        self._entries: dict[Place, Entry] = {}
+        self._index_names = tuple(indexes)
+        # A value found once holds the key itself: 100,000 owners need no 100,000 sets.
+        self._indexes: dict[str, dict[str, Place | set[Place]]] = {name: {} for name in indexes}
+        self._graves: dict[Key, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def __iter__(self) -> Iterator[Key]:
+        return map(Key._make, self._entries)
+
+    def keys(self) -> list[Key]:
+        """Return the keys of now, in the order in which they were first seen."""
+        return list(self)
+
+    def entry(self, key: Key) -> Entry | None:
+        """Return text, resourceVersion and uid together, None for an unknown key."""
+        return self._entries.get(key)
+
+    def get(self, key: Key) -> bytes | None:
+        """Return the object's projected JSON, None for an unknown key."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.data
+
+    def decode(self, key: Key, type_: type[T]) -> T | None:
+        """Return the object as `type_`, None for an unknown key; the result is the caller's to change."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.decode(type_)
+
+    def resource_version(self, key: Key) -> int | None:
+        """Return the object's resourceVersion as the number it is, None for an unknown key."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.resource_version
+
+    def uid(self, key: Key) -> str | None:
+        """Return the object's uid, None for an unknown key."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry.uid
+
+    def by_index(self, name: str, value: str) -> frozenset[Key]:
+        """Return the keys of the objects that the index `name` finds under `value`."""
+        found = self._indexes[name].get(value)
+        if found is None:
+            return frozenset()
+        return frozenset(map(Key._make, found if isinstance(found, set) else (found,)))
+
+    def read(self, raw: msgspec.Raw) -> Sighting:
+        """Return who an object is, to `put` or `delete` it; raises StreamError for what is no Kubernetes object."""
+        return self._projector.read(raw)
+
+    def put(self, sighting: Sighting, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
+        """Store an object; returns what that changed: nothing for a version not newer than the one known.
+
+        `force` takes any version that differs: for a server whose history was set back (restored from a backup).
+        """
+        key = sighting.key
+        old = self._entries.get(key)
+        if not self._is_news(old, sighting, force=force):
+            return ()
+        new = self._projector.project(sighting)
+        self._graves.pop(key, None)
+        place = (key.namespace, key.name)
+        self._entries[place] = new
+        self._reindex(place, old, new)
+        if old is None:
+            return (Change("ADDED", key, None, new, initial),)
+        if old.uid == new.uid:
+            return (Change("MODIFIED", key, old, new, initial),)
+        return Change("DELETED", key, old, None, initial), Change("ADDED", key, None, new, initial)
+
+    def delete(self, sighting: Sighting) -> tuple[Change, ...]:
+        """Delete an object as of the version the server deleted it at; returns what that changed."""
+        return self.remove(sighting.key, sighting.resource_version)
+
+    def remove(self, key: Key, resource_version: int) -> tuple[Change, ...]:
+        """Delete what stands at `key`, unless it is newer than `resource_version`; returns what that changed."""
+        old = self._entries.get(key)
+        if old is not None and old.resource_version > resource_version:
+            return ()
+        self._bury(key, resource_version)
+        if old is None:
+            return ()
+        del self._entries[key]
+        self._reindex((key.namespace, key.name), old, None)
+        return (Change("DELETED", key, old, None),)
+
+    def forget_order(self) -> None:
+        """Forget deletions and `observed`: the server's history was set back, its numbers begin anew."""
+        self._graves.clear()
+        self.observed = 0
+
+    def _is_news(self, old: Entry | None, sighting: Sighting, *, force: bool) -> bool:
+        if old is None:
+            return force or sighting.resource_version > self._graves.get(sighting.key, -1)
+        if force:
+            return (old.resource_version, old.uid) != (sighting.resource_version, sighting.uid)
+        return sighting.resource_version > old.resource_version
+
+    def _bury(self, key: Key, resource_version: int) -> None:
+        earlier = self._graves.pop(key, -1)
+        self._graves[key] = max(earlier, resource_version)
+        if len(self._graves) > GRAVES:
+            del self._graves[next(iter(self._graves))]
+
+    def _reindex(self, place: Place, old: Entry | None, new: Entry | None) -> None:
+        for position, name in enumerate(self._index_names):
+            before = old.indexed[position] if old else ()
+            after = new.indexed[position] if new else ()
+            if before == after:
+                continue
+            index = self._indexes[name]
+            for value in before:
+                if value not in after:
+                    _unlink(index, value, place)
+            for value in after:
+                if value not in before:
+                    _link(index, value, place)
+
+
+def _link(index: dict[str, Place | set[Place]], value: str, place: Place) -> None:
+    found = index.get(value)
+    if found is None:
+        index[value] = place
+    elif isinstance(found, set):
+        found.add(place)
+    else:
+        index[value] = {found, place}
+
+
+def _unlink(index: dict[str, Place | set[Place]], value: str, place: Place) -> None:
+    found = index.get(value)
+    if isinstance(found, set):
+        found.discard(place)
+        if not found:
+            del index[value]
+    else:
+        del index[value]

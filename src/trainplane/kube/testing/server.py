@@ -1,0 +1,342 @@
+"""A fake API server on loopback, real HTTP, that misbehaves on request.
+
+```python
+async with FakeServer() as server, server.client() as client:
+    server.put(PODS, {"metadata": {"name": "a", "namespace": "default"}})
+    server.add_fault(Refuse(code=429, retry_after=1, verb="list"))
+    pods = await client.list_all(PODS)
+```
+
+Any resource of any group exists. `put` and `remove` change the store without HTTP; what the server was asked is in
+`requests`. Events of one such change are with the watchers as soon as the loop runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from trainplane.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Client
+from trainplane.kube.config import Config
+from trainplane.kube.credentials import StaticCredentials, bearer
+from trainplane.kube.errors import (
+    ApiError,
+    BadRequestError,
+    GoneError,
+    UnauthorizedError,
+    UnsupportedMediaError,
+    error_class,
+)
+from trainplane.kube.resource import Key, Resource
+from trainplane.kube.testing.faults import Drop, Fault, Hang, Pad, Refuse, Stale, Verb
+from trainplane.kube.testing.patches import json_patch, merge_patch
+from trainplane.kube.testing.podserver import PodServer
+from trainplane.kube.testing.selectors import matches
+from trainplane.kube.testing.storage import Collection, Storage, Tree
+from trainplane.kube.testing.watching import Watching, padded, status_of
+from trainplane.kube.transport import Transport, TransportSettings
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from typing import Self
+
+    from trainplane.kube.clock import Clock
+
+
+class Asked(NamedTuple):
+    """A request that the server got."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    verb: Verb
+
+
+class Target(NamedTuple):
+    """What a path addresses."""
+
+    collection: Collection
+    namespace: str
+    name: str
+    subresource: str
+
+    @property
+    def key(self) -> Key:
+        """The key of the object addressed."""
+        return Key(self.namespace, self.name)
+
+
+@dataclass
+class FakeServer:
+    """See the module's docstring. `tokens`, once set, are the only ones let in."""
+
+    storage: Storage = field(default_factory=Storage)
+    tokens: set[str] | None = None
+    tls: ssl.SSLContext | None = None
+    pods: PodServer = field(default_factory=PodServer)
+    requests: list[Asked] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.watching = Watching(self.storage)
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+
+    async def start(self) -> None:
+        """Listen on a free port, or on the former one after a `stop`."""
+        app = web.Application(client_max_size=64 << 20)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self.tls, reuse_address=True)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Cut all watches and stop listening; what is stored stays."""
+        self.watching.cut()
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where the server listens."""
+        return f"{'https' if self.tls else 'http'}://127.0.0.1:{self._port}"
+
+    def config(self, **changes: Any) -> Config:
+        """Return a Config of this server, with the first of its tokens."""
+        if self.tokens:
+            changes.setdefault("credentials", StaticCredentials(bearer(min(self.tokens))))
+        return Config(server=self.url, **changes)
+
+    def client(
+        self,
+        *,
+        settings: TransportSettings | None = None,
+        clock: Clock | None = None,
+        jitter: Callable[[], float] = lambda: 0.5,
+    ) -> Client:
+        """Return a client of this server, without randomness."""
+        return Client(Transport(self.config(), settings=settings, clock=clock, jitter=jitter))
+
+    def add_fault(self, fault: Fault) -> None:
+        """Misbehave so, from the next request on."""
+        self.faults.append(fault)
+
+    def put(self, resource: Resource, obj: Tree) -> Tree:
+        """Store an object as it is, without HTTP; returns it with its resourceVersion."""
+        full = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+        stored = self.storage.put(collection_of(resource), full)
+        self.watching.wake()
+        return stored
+
+    def remove(self, resource: Resource, name: str, namespace: str = "") -> Tree:
+        """Delete an object without HTTP, as the last finalizer's removal would."""
+        removed = self.storage.delete(collection_of(resource), Key(namespace, name))
+        self.watching.wake()
+        return removed
+
+    def objects(self, resource: Resource) -> dict[Key, Tree]:
+        """Return what is stored of a resource."""
+        return dict(self.storage.objects.get(collection_of(resource), {}))
+
+    def asked(self, verb: Verb | None = None, plural: str | None = None) -> list[Asked]:
+        """Return the requests so far of a verb, of a resource."""
+        return [
+            request
+            for request in self.requests
+            if (verb is None or request.verb == verb) and (plural is None or f"/{plural}" in request.path)
+        ]
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        target = _target(request.path)
+        verb = _verb(request, target)
+        body = await request.read()
+        query = dict(request.query)
+        self.requests.append(Asked(request.method, request.path, query, dict(request.headers), body, verb))
+        fault = self._take_fault(verb, target, query)
+        try:
+            self._let_in(request)
+            if isinstance(fault, Refuse):
+                raise error_class(fault.code, fault.reason)(
+                    "refused on purpose", code=fault.code, reason=fault.reason or None, retry_after=fault.retry_after
+                )
+            if isinstance(fault, Hang):
+                await asyncio.Event().wait()
+            if isinstance(fault, Drop) and not fault.acted:
+                return _drop(request)
+            if verb == "watch" and target is not None:
+                return await self.watching.serve(request, target.collection, target.namespace, fault)
+            if target is not None and target.subresource in {"log", "exec"}:
+                return await self.pods.serve(request, target.key, target.subresource)
+            answer = self._act(verb, request, target, body, fault)
+        except ApiError as error:
+            return _failure(error)
+        self.watching.wake()
+        if isinstance(fault, Drop):
+            return _drop(request)
+        code = 201 if verb == "create" else 200
+        return web.Response(body=msgspec.json.encode(answer), status=code, content_type="application/json")
+
+    def _let_in(self, request: web.Request) -> None:
+        if self.tokens is not None:
+            token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+            if token not in self.tokens:
+                raise UnauthorizedError("Unauthorized")
+
+    def _take_fault(self, verb: Verb, target: Target | None, query: dict[str, str]) -> Fault | None:
+        plural = target.collection.plural if target is not None else None
+        for fault in self.faults:
+            meets = fault.verb in {None, verb} and fault.plural in {None, plural}
+            if isinstance(fault, Refuse) and fault.continued:
+                meets = meets and "continue" in query
+            if meets:
+                if fault.times is not None:
+                    fault.times -= 1
+                    if fault.times == 0:
+                        self.faults.remove(fault)
+                return fault
+        return None
+
+    def _act(self, verb: Verb, request: web.Request, target: Target | None, body: bytes, fault: Fault | None) -> Tree:
+        if request.path == "/version":
+            return {"major": "1", "minor": "99", "gitVersion": "v1.99.0-fake"}
+        if target is None:
+            raise error_class(404)("the server could not find the requested resource")
+        if verb == "list":
+            return self._list(target, dict(request.query), fault)
+        if verb == "get":
+            if isinstance(fault, Stale):
+                found = self.storage.at(target.collection, fault.revision).get(target.key)
+                if found is not None:
+                    return found
+            return self.storage.get(target.collection, target.key)
+        return self._write(verb, request, target, body)
+
+    def _write(self, verb: Verb, request: web.Request, target: Target, body: bytes) -> Tree:
+        storage, collection, key = self.storage, target.collection, target.key
+        try:
+            obj = msgspec.json.decode(body) if body else {}
+        except msgspec.DecodeError as error:
+            raise BadRequestError(f"the body is not JSON: {error}") from error
+        dry_run = request.query.get("dryRun") == "All"
+        if verb == "create":
+            return storage.create(collection, target.namespace, obj, dry_run=dry_run)
+        if verb == "update":
+            return storage.update(collection, key, obj, subresource=target.subresource, dry_run=dry_run)
+        if verb == "patch":
+            return self._patch(request, target, obj, dry_run=dry_run)
+        if verb == "deletecollection":
+            for found, tree in list(storage.objects.get(collection, {}).items()):
+                if target.namespace in {"", found.namespace} and matches(tree, request.query):
+                    storage.delete(collection, found)
+            return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
+        return storage.delete(collection, key, uid=(obj.get("preconditions") or {}).get("uid"))
+
+    def _patch(self, request: web.Request, target: Target, patch: Any, *, dry_run: bool) -> Tree:
+        kind, collection, key = request.content_type, target.collection, target.key
+        if kind == APPLY_PATCH:
+            return self.storage.apply(
+                collection,
+                key,
+                patch,
+                manager=request.query.get("fieldManager", ""),
+                force=request.query.get("force") == "true",
+                subresource=target.subresource,
+                dry_run=dry_run,
+            )
+        before = self.storage.get(collection, key)
+        if kind == MERGE_PATCH:
+            merged = merge_patch(before, patch)
+        elif kind == JSON_PATCH:
+            merged = json_patch(before, patch)
+        else:
+            raise UnsupportedMediaError(f"this fake speaks {MERGE_PATCH}, {JSON_PATCH} and {APPLY_PATCH}, not {kind}")
+        return self.storage.update(collection, key, merged, subresource=target.subresource, dry_run=dry_run)
+
+    def _list(self, target: Target, query: dict[str, str], fault: Fault | None) -> Tree:
+        revision, after = self.storage.revision, Key("", "")
+        if "continue" in query:
+            token = msgspec.json.decode(base64.urlsafe_b64decode(query["continue"]))
+            revision, after = token["revision"], Key(*token["after"])
+        if isinstance(fault, Stale):
+            revision = fault.revision
+        if "continue" in query and revision < self.storage.compacted:
+            raise GoneError("The provided continue parameter is too old")
+        found = [
+            (key, obj)
+            for key, obj in sorted(self.storage.at(target.collection, revision).items())
+            if key > after and target.namespace in {"", key.namespace} and matches(obj, query)
+        ]
+        limit = int(query.get("limit") or 0) or len(found)
+        page, rest = found[:limit], found[limit:]
+        meta: Tree = {"resourceVersion": str(revision)}
+        if rest:
+            token = msgspec.json.encode({"revision": revision, "after": page[-1][0]})
+            meta |= {"continue": base64.urlsafe_b64encode(token).decode(), "remainingItemCount": len(rest)}
+        items = [padded(obj, fault.size) if isinstance(fault, Pad) else obj for _, obj in page]
+        kind = items[0].get("kind", "") if items else ""
+        return {"kind": f"{kind}List", "apiVersion": "v1", "metadata": meta, "items": items}
+
+
+def collection_of(resource: Resource) -> Collection:
+    """Return the collection of a resource."""
+    return Collection(resource.group, resource.version, resource.plural)
+
+
+def _target(path: str) -> Target | None:
+    parts = path.strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in {"status", "finalize"}:
+        namespace, rest = rest[1], rest[2:]
+    name, subresource = [*rest[1:], "", ""][:2]
+    return Target(Collection(group, version, rest[0]), namespace, name, subresource)
+
+
+_VERBS: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def _verb(request: web.Request, target: Target | None) -> Verb:
+    if target is None:
+        return "other"
+    if request.method == "GET":
+        if request.query.get("watch") in {"true", "1"}:
+            return "watch"
+        return "get" if target.name else "list"
+    if request.method == "DELETE" and not target.name:
+        return "deletecollection"
+    return _VERBS.get(request.method, "other")
+
+
+def _drop(request: web.Request) -> web.StreamResponse:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def _failure(error: ApiError) -> web.Response:
+    headers = {} if error.retry_after is None else {"Retry-After": f"{error.retry_after:.0f}"}
+    body = msgspec.json.encode(status_of(error))
+    return web.Response(body=body, status=error.code, headers=headers, content_type="application/json")

@@ -1,0 +1,282 @@
+"""What a fake API server stores: objects, a revision that counts writes, and the history that watches replay.
+
+As the real one where controllers can tell: uid, resourceVersion, generation, finalizers, status apart from the rest,
+optimistic locking, a write that changes nothing makes no event. Server-side apply is cut down: maps merge, lists are
+atomic, ownership is per leaf. Schemas and defaulting are not here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from trainplane.kube.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+)
+from trainplane.kube.resource import Key
+from trainplane.kube.testing.patches import merge_patch
+
+Tree = dict[str, Any]
+Leaf = tuple[str, ...]
+
+_SERVER_OWNED = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "managedFields")
+
+
+class Collection(NamedTuple):
+    """A resource as its URL names it."""
+
+    group: str
+    version: str
+    plural: str
+
+
+class Change(NamedTuple):
+    """One write: `after` is None once the object is gone, `before` is None when it is new.
+
+    `final` is a deleted object as its event shows it: its last state with the deletion's resourceVersion.
+    """
+
+    revision: int
+    collection: Collection
+    key: Key
+    before: Tree | None
+    after: Tree | None
+    final: Tree | None = None
+
+
+@dataclass
+class Storage:
+    """All objects of a cluster. Trees handed out are not to be changed."""
+
+    revision: int = 1
+    compacted: int = 0
+    """Oldest revision whose later changes are still known; a watch from before it gets 410."""
+    history: list[Change] = field(default_factory=list)
+    objects: dict[Collection, dict[Key, Tree]] = field(default_factory=dict)
+    applied: dict[tuple[Collection, Key, str, str], dict[Leaf, Any]] = field(default_factory=dict)
+
+    def get(self, collection: Collection, key: Key) -> Tree:
+        """Return an object; raises NotFoundError."""
+        found = self.objects.get(collection, {}).get(key)
+        if found is None:
+            raise NotFoundError(f'{collection.plural} "{key.name}" not found')
+        return found
+
+    def at(self, collection: Collection, revision: int) -> dict[Key, Tree]:
+        """Return the collection as it stood at a revision; raises GoneError if that is forgotten."""
+        if revision < self.compacted:
+            raise GoneError(f"resource version {revision} is too old, the oldest known is {self.compacted}")
+        objects = dict(self.objects.get(collection, {}))
+        for change in reversed(self.history):
+            if change.revision <= revision:
+                break
+            if change.collection == collection:
+                if change.before is None:
+                    del objects[change.key]
+                else:
+                    objects[change.key] = change.before
+        return objects
+
+    def compact(self) -> None:
+        """Forget all history: watches and continue tokens of before now get 410."""
+        self.compacted = self.revision
+        self.history.clear()
+
+    def put(self, collection: Collection, obj: Tree) -> Tree:
+        """Store an object as it is, status and all, creating or replacing it."""
+        key = key_of(obj)
+        before = self.objects.get(collection, {}).get(key)
+        meta = {"uid": _uid(self.revision + 1), **obj["metadata"]}
+        if before is not None:
+            meta["uid"] = obj["metadata"].get("uid", before["metadata"]["uid"])
+        return self._store(collection, key, before, {**obj, "metadata": meta})
+
+    def create(self, collection: Collection, namespace: str, obj: Tree, *, dry_run: bool = False) -> Tree:
+        """Create an object; raises AlreadyExistsError."""
+        meta = dict(obj.get("metadata") or {})
+        if meta.get("resourceVersion"):
+            raise InvalidError("resourceVersion should not be set on objects to be created")
+        if not meta.get("name"):
+            if not meta.get("generateName"):
+                raise InvalidError("metadata.name: Required value: name or generateName is required")
+            meta["name"] = f"{meta['generateName']}{self.revision + 1:05d}"
+        if namespace:
+            meta["namespace"] = namespace
+        key = Key(namespace, meta["name"])
+        if key in self.objects.get(collection, {}):
+            raise AlreadyExistsError(f'{collection.plural} "{key.name}" already exists')
+        meta["uid"] = _uid(self.revision + 1)
+        meta["creationTimestamp"] = _now()
+        meta["generation"] = 1
+        created = {name: value for name, value in obj.items() if name != "status"} | {"metadata": meta}
+        return created if dry_run else self._store(collection, key, None, created)
+
+    def update(
+        self, collection: Collection, key: Key, obj: Tree, *, subresource: str = "", dry_run: bool = False
+    ) -> Tree:
+        """Replace an object or its status; raises NotFoundError, or ConflictError for an old resourceVersion."""
+        before = self.get(collection, key)
+        wanted = (obj.get("metadata") or {}).get("resourceVersion")
+        if wanted and wanted != before["metadata"]["resourceVersion"]:
+            raise ConflictError(f'{collection.plural} "{key.name}": the object has been modified, read it again')
+        uid = (obj.get("metadata") or {}).get("uid")
+        if uid and uid != before["metadata"]["uid"]:
+            raise ConflictError(f'{collection.plural} "{key.name}": uid is {before["metadata"]["uid"]}, not {uid}')
+        if subresource == "status":
+            after = {**before, "status": obj.get("status")}
+            if after["status"] is None:
+                del after["status"]
+        else:
+            kept = {name: before["metadata"][name] for name in _SERVER_OWNED if name in before["metadata"]}
+            meta = {**obj.get("metadata", {}), **kept, "name": key.name}
+            if key.namespace:
+                meta["namespace"] = key.namespace
+            after = {**obj, "metadata": meta}
+            after.pop("status", None)
+            if "status" in before:
+                after["status"] = before["status"]
+            if _without_meta(after) != _without_meta(before):
+                meta["generation"] = before["metadata"].get("generation", 1) + 1
+        if dry_run:
+            return after
+        meta = after["metadata"]
+        if meta.get("deletionTimestamp") and not meta.get("finalizers"):
+            return self._remove(collection, key, after)
+        return self._store(collection, key, before, after)
+
+    def apply(
+        self,
+        collection: Collection,
+        key: Key,
+        obj: Tree,
+        *,
+        manager: str,
+        force: bool,
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> Tree:
+        """Server-side apply; raises ConflictError where another manager holds a field with another value."""
+        content = {name: value for name, value in obj.items() if name not in {"apiVersion", "kind", "status"}}
+        if subresource == "status":
+            content = {"status": obj.get("status") or {}}
+        leaves = {
+            leaf: value
+            for leaf, value in _leaves(content)
+            if leaf not in {("metadata", "name"), ("metadata", "namespace"), ("metadata", "resourceVersion")}
+        }
+        others = self._held_by_others(collection, key, manager)
+        before = self.objects.get(collection, {}).get(key)
+        if before is not None and not force:
+            _refuse_foreign(before, leaves, others)
+        slot = (collection, key, manager, subresource)
+        dropped = [leaf for leaf in self.applied.get(slot, {}) if leaf not in leaves and leaf not in others]
+        if before is None:
+            if subresource:
+                raise NotFoundError(f'{collection.plural} "{key.name}" not found')
+            after = self.create(collection, key.namespace, obj, dry_run=dry_run)
+        else:
+            merged = merge_patch(before, content)
+            for leaf in dropped:
+                _drop(merged, leaf)
+            if not obj.get("metadata", {}).get("resourceVersion"):
+                merged["metadata"] = {**merged["metadata"], "resourceVersion": before["metadata"]["resourceVersion"]}
+            after = self.update(collection, key, merged, subresource=subresource, dry_run=dry_run)
+        if not dry_run:
+            self.applied[slot] = leaves
+        return after
+
+    def _held_by_others(self, collection: Collection, key: Key, manager: str) -> dict[Leaf, str]:
+        held: dict[Leaf, str] = {}
+        for (other_collection, other_key, other, _), leaves in self.applied.items():
+            if (other_collection, other_key) == (collection, key) and other != manager:
+                held |= dict.fromkeys(leaves, other)
+        return held
+
+    def delete(self, collection: Collection, key: Key, *, uid: str | None = None) -> Tree:
+        """Delete an object, or mark it where finalizers hold it; raises NotFoundError, or ConflictError for the uid."""
+        before = self.get(collection, key)
+        if uid is not None and uid != before["metadata"]["uid"]:
+            raise ConflictError(f"the uid in the precondition ({uid}) is not {before['metadata']['uid']}")
+        if before["metadata"].get("finalizers"):
+            if before["metadata"].get("deletionTimestamp"):
+                return before
+            meta = {**before["metadata"], "deletionTimestamp": _now()}
+            return self._store(collection, key, before, {**before, "metadata": meta})
+        return self._remove(collection, key, before)
+
+    def _store(self, collection: Collection, key: Key, before: Tree | None, after: Tree) -> Tree:
+        if before is not None:
+            same_meta = {**after["metadata"], "resourceVersion": before["metadata"]["resourceVersion"]}
+            if {**after, "metadata": same_meta} == before:
+                return before
+        self.revision += 1
+        after = {**after, "metadata": {**after["metadata"], "resourceVersion": str(self.revision)}}
+        self.objects.setdefault(collection, {})[key] = after
+        self.history.append(Change(self.revision, collection, key, before, after))
+        return after
+
+    def _remove(self, collection: Collection, key: Key, last: Tree) -> Tree:
+        self.revision += 1
+        before = self.objects[collection].pop(key)
+        for slot in [slot for slot in self.applied if slot[:2] == (collection, key)]:
+            del self.applied[slot]
+        last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.revision)}}
+        self.history.append(Change(self.revision, collection, key, before, None, last))
+        return last
+
+
+def key_of(obj: Tree) -> Key:
+    """Return an object's key."""
+    return Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
+
+
+def _uid(revision: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(revision)))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _without_meta(obj: Tree) -> Tree:
+    return {name: value for name, value in obj.items() if name not in {"metadata", "status"}}
+
+
+def _leaves(tree: Tree, prefix: Leaf = ()) -> list[tuple[Leaf, Any]]:
+    found: list[tuple[Leaf, Any]] = []
+    for name, value in tree.items():
+        if isinstance(value, dict) and value:
+            found += _leaves(value, (*prefix, name))
+        else:
+            found.append(((*prefix, name), value))
+    return found
+
+
+def _at(tree: Any, leaf: Leaf) -> Any:
+    for name in leaf:
+        tree = tree.get(name) if isinstance(tree, dict) else None
+    return tree
+
+
+def _refuse_foreign(before: Tree, leaves: dict[Leaf, Any], others: dict[Leaf, str]) -> None:
+    foreign = [leaf for leaf, value in leaves.items() if leaf in others and _at(before, leaf) != value]
+    if foreign:
+        causes = [{"reason": "FieldManagerConflict", "field": "." + ".".join(leaf)} for leaf in foreign]
+        text = f"Apply failed with {len(foreign)} conflict: {others[foreign[0]]!r} manages {causes[0]['field']}"
+        raise ConflictError(text, details={"causes": causes})
+
+
+def _drop(tree: Tree, leaf: Leaf) -> None:
+    """Remove a leaf, copying the maps on the way: the stored tree shares them."""
+    for name in leaf[:-1]:
+        if not isinstance(tree.get(name), dict):
+            return
+        tree[name] = dict(tree[name])
+        tree = tree[name]
+    tree.pop(leaf[-1], None)

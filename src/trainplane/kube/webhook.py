@@ -1,0 +1,140 @@
+"""The admission webhook server: AdmissionReview v1 in, verdict out.
+
+    server = WebhookServer({"/validate-trainjob": validate}, ListenerSettings(9443), tls=context)
+    async with server.listener: ...
+
+A handler is a function, plain or async, of `AdmissionRequest` that returns a `Verdict`. Whatever goes wrong inside it
+becomes a well-formed denial, since an API server that gets no verdict can tell the user only that the webhook failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+from aiohttp import web
+
+from trainplane.kube.admission import AdmissionRequest, AdmissionReview, Verdict, deny, encode_answer
+from trainplane.kube.errors import DecodeError
+from trainplane.kube.listener import Listener, ListenerSettings, path_of
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable, Mapping
+
+    Review = Callable[[AdmissionRequest], Verdict | Awaitable[Verdict]]
+
+log = logging.getLogger(__name__)
+
+HANDLER_SECONDS = 9.0
+"""Limit for an async handler: just under the 10 seconds after which an API server stops waiting by default."""
+
+_JSON = {"Content-Type": "application/json"}
+
+_decoder = msgspec.json.Decoder(AdmissionReview)
+
+
+class WebhookObserver(Protocol):
+    """Hears of reviews; `metrics.WebhookMetrics` counts them."""
+
+    def started(self, path: str) -> None:
+        """A request for a known path came in."""
+
+    def finished(self, path: str, code: int, seconds: float) -> None:
+        """It was answered with this HTTP code."""
+
+
+class WebhookServer:
+    """Answers reviews by path. Start and stop it through its `listener`.
+
+    Args:
+        routes: path to handler; the path is what the webhook configuration's clientConfig names.
+        settings: where to listen; `body_limit` bounds a review.
+        tls: the serving context; None serves plain HTTP, which only a test or a proxy in the same pod can use.
+        observer: told of each review.
+        handler_seconds: limit for one run of an async handler.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[str, Review],
+        settings: ListenerSettings,
+        *,
+        tls: ssl.SSLContext | None = None,
+        observer: WebhookObserver | None = None,
+        handler_seconds: float = HANDLER_SECONDS,
+    ) -> None:
+        self._routes = dict(routes)
+        self._limit = settings.body_limit
+        self._observer = observer
+        self._handler_seconds = handler_seconds
+        self.listener = Listener(self._serve, settings, tls=tls)
+
+    async def _serve(self, request: web.BaseRequest) -> web.Response:
+        path = path_of(request)
+        review = self._routes.get(path)
+        if review is None:
+            return web.Response(status=404, text=f"no webhook at {path}\n")
+        if request.method != "POST":
+            return web.Response(status=405, text="an AdmissionReview is sent with POST\n", headers={"Allow": "POST"})
+        observer = self._observer
+        if observer is None:
+            return await self._answer(review, request)
+        observer.started(path)
+        began = time.perf_counter()
+        code = 500
+        try:
+            response = await self._answer(review, request)
+            code = response.status
+        finally:
+            observer.finished(path, code, time.perf_counter() - began)
+        return response
+
+    async def _answer(self, review: Review, request: web.BaseRequest) -> web.Response:
+        try:
+            question = _decoder.decode(await request.read()).request
+        except msgspec.MsgspecError as error:
+            return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error}\n")
+        except web.HTTPRequestEntityTooLarge:
+            text = f"an AdmissionReview of more than {self._limit} bytes is not read\n"
+            return web.Response(status=413, text=text, headers={"Connection": "close"})
+        verdict = await self._judge(review, question)
+        return web.Response(body=encode_answer(question.uid, verdict), headers=_JSON)
+
+    async def _judge(self, review: Review, question: AdmissionRequest) -> Verdict:
+        try:
+            verdict = review(question)
+            if inspect.isawaitable(verdict):
+                async with asyncio.timeout(self._handler_seconds):
+                    return await verdict
+        except DecodeError as error:
+            return deny(f"{question.kind.kind} {question.name!r} cannot be read: {error}", code=422)
+        except TimeoutError:
+            log.exception("admission handler timed out", extra=_keys(question))
+            return _our_fault(question, 504, f"took longer than {self._handler_seconds:g} s")
+        except Exception as error:  # the boundary: any bug must still become a verdict
+            log.exception("admission handler failed", extra=_keys(question))
+            return _our_fault(question, 500, f"failed ({type(error).__name__})")
+        return verdict
+
+
+def _our_fault(question: AdmissionRequest, code: int, what: str) -> Verdict:
+    return deny(
+        f"the admission webhook itself {what} while looking at {question.kind.kind} {question.name!r}: this is a fault "
+        f"of the webhook and not of the object; its log has the details under review {question.uid}",
+        code=code,
+    )
+
+
+def _keys(question: AdmissionRequest) -> dict[str, str]:
+    return {
+        "review": question.uid,
+        "kind": question.kind.kind,
+        "namespace": question.namespace,
+        "object": question.name,
+        "operation": question.operation,
+    }

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import msgspec
+
+from tests.unit.kube.loop.objects import THINGS, raw, thing, tree
+from trainplane.kube.relist import Relist
+from trainplane.kube.resource import Key
+from trainplane.kube.store import Change, Store
+
+
+def filled(**versions: int) -> Store:
+    store = Store(THINGS)
+    for name, version in versions.items():
+        store.put(store.read(thing(name, version)))
+        store.observed = max(store.observed, version)
+    return store
+
+
+def add(relist: Relist, store: Store, name: str, version: int, **fields: Any) -> tuple[Change, ...]:
+    return relist.add(store.read(thing(name, version, **fields)))
+
+
+def short(changes: Any) -> list[tuple[str, str]]:
+    return [(change.type, change.key.name) for change in changes]
+
+
+def test_objects_are_there_before_the_list_ends() -> None:
+    store = filled()
+    relist = Relist(store, initial=True)
+    (change,) = add(relist, store, "a", 5)
+    assert change.initial
+    assert Key("default", "a") in store
+    assert short(relist.finish(9)) == []
+    assert store.observed == 9
+
+
+def test_what_the_list_does_not_name_is_deleted_at_its_end() -> None:
+    store = filled(a=1, b=2, c=3)
+    relist = Relist(store)
+    assert short(add(relist, store, "b", 2)) == []
+    assert len(store) == 3
+    assert short(relist.finish(9)) == [("DELETED", "a"), ("DELETED", "c")]
+
+
+def test_a_missed_delete_cannot_be_undone_by_an_older_event() -> None:
+    store = filled(a=1)
+    assert short(Relist(store).finish(9)) == [("DELETED", "a")]
+    assert store.put(store.read(thing("a", 8))) == ()
+    assert short(store.put(store.read(thing("a", 10)))) == [("ADDED", "a")]
+
+
+def test_a_delete_during_the_list_counts() -> None:
+    store = filled(a=1)
+    relist = Relist(store)
+    add(relist, store, "a", 1)
+    assert short(store.delete(store.read(thing("a", 12)))) == [("DELETED", "a")]
+    assert short(relist.finish(12)) == []
+
+
+def test_a_list_older_than_the_store_is_stale() -> None:
+    relist = Relist(filled(a=10))
+    assert relist.is_stale(9)
+    assert not relist.is_stale(10)
+    assert not Relist(filled(a=10), force=True).is_stale(9)
+
+
+def test_an_unknown_old_object_waits_for_the_end() -> None:
+    store = filled(a=10)
+    relist = Relist(store)
+    assert add(relist, store, "lost", 7) == ()
+    add(relist, store, "a", 10)
+    assert Key("default", "lost") not in store
+    assert short(relist.finish(10)) == [("ADDED", "lost")]
+
+
+def test_an_object_set_aside_and_then_changed_or_deleted_is_not_waited_for() -> None:
+    store = filled(a=10)
+    relist = Relist(store)
+    add(relist, store, "a", 10)
+    add(relist, store, "b", 7)
+    assert short(add(relist, store, "b", 11)) == [("ADDED", "b")]
+    add(relist, store, "c", 8)
+    store.delete(store.read(thing("c", 12)))
+    assert short(relist.finish(12)) == []
+    assert set(store) == {Key("default", "a"), Key("default", "b")}
+
+
+def test_an_object_deleted_before_our_eyes_is_not_revived() -> None:
+    store = filled(a=10)
+    store.delete(store.read(thing("b", 9)))
+    relist = Relist(store)
+    add(relist, store, "a", 10)
+    add(relist, store, "b", 8)
+    assert short(relist.finish(10)) == []
+
+
+def test_a_forced_list_is_the_truth() -> None:
+    store = filled(a=10, b=20)
+    store.delete(store.read(thing("c", 30)))
+    store.observed = 30
+    relist = Relist(store, force=True)
+    assert short(add(relist, store, "a", 3)) == [("MODIFIED", "a")]
+    assert short(add(relist, store, "c", 4)) == [("ADDED", "c")]
+    assert short(relist.finish(5)) == [("DELETED", "b")]
+    assert store.observed == 5
+    assert short(store.put(store.read(thing("b", 6)))) == [("ADDED", "b")]
+
+
+def test_what_is_set_aside_does_not_keep_its_page_alive() -> None:
+    text = bytes(raw(tree("lost", 7)))
+    page = b" " * 1_000_000 + text
+    held = sys.getrefcount(page)
+    store = filled(a=10)
+    relist = Relist(store)
+    relist.add(store.read(msgspec.Raw(memoryview(page)[1_000_000:])))
+    assert sys.getrefcount(page) == held
+    assert [bytes(aside.raw) for aside in relist._aside.values()] == [text]
