@@ -37,6 +37,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
+	$(PYTHON) -m trainplane.api.crds --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -57,6 +58,18 @@ images: $(VENV) engines packages ## build what is missing of the container image
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
+
+.PHONY: manifests
+manifests: $(VENV) ## write the CRDs anew from the types
+	$(PYTHON) -m trainplane.api.crds
+
+.PHONY: integration
+integration: engines images ## api/, kube/ and operator/ on real API servers
+	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
+
+.PHONY: bench-kube
+bench-kube: engines ## the controller runtime, kopf and the reference over 20,000 jobs (FULL=1: 100,000)
+	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
 
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout

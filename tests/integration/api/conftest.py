@@ -67,6 +67,17 @@ class Server:
         return self.cluster.kubectl(*arguments, *(["--dry-run=server"] if dry_run else []), check=False)
 
 
+def wait_established(cluster: Cluster, *crds: str) -> None:
+    """Wait until CRDs (`crd/PLURAL.GROUP`) are served.
+
+    The accepted name comes first: `kubectl wait --for=condition` fails on a CRD so new that it has no conditions yet.
+    """
+    for crd in crds:
+        plural = crd.removeprefix("crd/").partition(".")[0]
+        cluster.kubectl("wait", f"--for=jsonpath={{.status.acceptedNames.plural}}={plural}", "--timeout=60s", crd)
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
+
+
 def _listed(manifests: tuple[dict[str, Any], ...]) -> dict[str, Any]:
     return manifests[0] if len(manifests) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
 
@@ -75,8 +86,7 @@ def _listed(manifests: tuple[dict[str, Any], ...]) -> dict[str, Any]:
 def server(cluster: Cluster) -> Iterator[Server]:
     """Return the API server with our CRDs, installed as a user would: by plain `kubectl apply`."""
     cluster.kubectl("apply", f"--filename={OURS}")
-    crds = [f"crd/{plural}.trainer.kubeflow.org" for plural in releases.PLURALS]
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
+    wait_established(cluster, *(f"crd/{plural}.trainer.kubeflow.org" for plural in releases.PLURALS))
     namespace = "api-types"
     cluster.kubectl("create", "namespace", namespace, check=False)
     yield Server(cluster, namespace)
@@ -90,6 +100,5 @@ def generations(server: Server) -> Server:
         crds = [releases.moved(crd, releases.group(release)) for crd in releases.crds(release).values()]
         text = "---\n".join(yaml.safe_dump(crd) for crd in crds)
         server.cluster.kubectl("apply", "--server-side", "--filename=-", stdin=text)
-        names = [f"crd/{crd['metadata']['name']}" for crd in crds]
-        server.cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+        wait_established(server.cluster, *(f"crd/{crd['metadata']['name']}" for crd in crds))
     return server

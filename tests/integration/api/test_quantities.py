@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.integration.api.conftest import wait_established
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import parse
 
@@ -152,7 +153,7 @@ spec:
 def judge(server: Server) -> Server:
     """Return the API server with a kind whose rules judge quantities by the server's own arithmetic."""
     server.cluster.kubectl("apply", "--filename=-", stdin=JUDGE)
-    server.cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/sums.quantity.example.test")
+    wait_established(server.cluster, "crd/sums.quantity.example.test")
     return server
 
 

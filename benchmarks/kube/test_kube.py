@@ -1,0 +1,160 @@
+"""`make bench-kube`: our controller runtime, kopf and the reference over the same objects on one real API server.
+
+One run, one machine, one after the other; the machine's own noise is measured beside them by a fixed piece of work
+before and after.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab import jobset, reference
+from lab.cluster import Cluster
+from lab.paths import REPOSITORY
+from lab.processes import Process, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.suite import SuiteReport
+
+FULL = os.environ.get("FULL") == "1"
+JOBS = int(os.environ.get("BENCH_KUBE_JOBS", "100000" if FULL else "20000"))
+KOPF_JOBS = min(5_000, JOBS)
+"""kopf sees five namespaces: it is measured per object, and 200,000 of them would take it ten minutes."""
+UPDATES = 2_000
+GOAL_RSS_MB = 1000
+GOAL_CPU_US = 250
+GOAL_STALL_MS = 100
+_HERE = Path(__file__).parent
+_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{_HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def loaded(report: SuiteReport) -> Iterator[Cluster]:
+    """Return a control plane with the objects in it; no controller touches them."""
+    cluster = Cluster.up(f"bench-{os.getpid()}", owned=True)
+    try:
+        jobset.install_crd(cluster)
+        reference.install_crds(cluster)
+        report.figure("noise_before_ms", _noise())
+        start = time.monotonic()
+        _run(cluster, "load", [sys.executable, f"{_HERE}/load.py", str(cluster.kubeconfig), str(JOBS)], seconds=1800)
+        report.figure("load_objects_per_s", 2 * JOBS / (time.monotonic() - start))
+        yield cluster
+        report.figure("noise_after_ms", _noise())
+    finally:
+        cluster.down()
+
+
+def _noise() -> float:
+    """Return the milliseconds that a fixed piece of work takes: equal before and after on a quiet machine."""
+    start = time.monotonic()
+    total = 0
+    for number in range(2_000_000):
+        total += number & 7
+    assert total == 7_000_000
+    return (time.monotonic() - start) * 1000
+
+
+def _run(cluster: Cluster, name: str, command: list[str], *, seconds: float) -> None:
+    process = cluster.start(name, command, _PATH)
+    wait_for(name, lambda: not process.alive(), seconds=seconds, log=cluster.log(name))
+    assert "loaded" in cluster.log(name).read_text().splitlines()[-1], cluster.log(name).read_text()[-2000:]
+
+
+def _settled(process: Process, *, quiet: float = 3.0, seconds: float = 900.0) -> float:
+    """Return the CPU seconds of a process once it has used almost none for a while."""
+    deadline = time.monotonic() + seconds
+    last, since = process.cpu_seconds(), time.monotonic()
+    while time.monotonic() < deadline:
+        time.sleep(0.25)
+        now = process.cpu_seconds()
+        if now - last > 0.02 * (time.monotonic() - since) + 0.03:
+            last, since = now, time.monotonic()
+        elif time.monotonic() - since > quiet:
+            return now
+        assert process.alive(), "the measured process ended"
+    pytest.fail("the measured process never came to rest")
+
+
+@pytest.mark.timeout(2400)
+def test_ours(loaded: Cluster, report: SuiteReport) -> None:
+    result = loaded.folder / "ours.json"
+    command = [sys.executable, f"{_HERE}/ours.py", str(loaded.kubeconfig), str(result), str(JOBS)]
+    process = loaded.start("ours", command, _PATH)
+    wait_for("ours", result.exists, seconds=600, log=loaded.log("ours"))
+    cold = json.loads(result.read_text())
+    assert (cold["trainjobs"], cold["jobsets"]) == (JOBS, JOBS)
+    objects = 2 * JOBS
+    cpu = cold["worked"]["cpu_s"] - cold["begin"]["cpu_s"]
+    sync_cpu = cold["synced"]["cpu_s"] - cold["begin"]["cpu_s"]
+    work_seconds = cold["worked"]["monotonic"] - cold["synced"]["monotonic"]
+    suffix = "100k" if FULL else "20k"
+    report.figure(f"rss_mb_{suffix}", process.rss_mb())
+    report.figure(f"peak_rss_mb_{suffix}", cold["worked"]["peak_rss_mb"])
+    report.figure("cpu_us_per_object", cpu / objects * 1e6)
+    report.figure("sync_cpu_s", sync_cpu)
+    report.figure("sync_s", cold["synced"]["monotonic"] - cold["begin"]["monotonic"])
+    report.figure("loop_stall_ms", cold["worked"]["stall_ms"])
+    report.figure("loop_stall_cpu_ms", cold["worked"]["stall_cpu_ms"])
+    report.figure("noop_reconciles_per_s", JOBS / work_seconds)
+
+    _settled(process)
+    before = process.cpu_seconds()
+    _update(loaded, UPDATES)
+    after = _settled(process)
+    process.signal(15)
+    assert process.wait_gone(30)
+    end = json.loads(result.read_text())["end"]
+    report.figure("cpu_us_per_update", (after - before) / UPDATES * 1e6)
+    report.figure("steady_stall_ms", end["stall_ms"])
+    assert end["reconciled"] >= JOBS + UPDATES
+    assert cold["worked"]["rss_mb"] <= GOAL_RSS_MB
+    assert cpu / objects * 1e6 <= GOAL_CPU_US
+    # By CPU time: the wall clock also counts what the API server on the same two cores took from us.
+    assert cold["worked"]["stall_cpu_ms"] <= GOAL_STALL_MS
+
+
+def _update(cluster: Cluster, count: int) -> None:
+    """Change one label of `count` TrainJobs."""
+    with cluster.connection() as connection:
+        for number in range(count):
+            body = json.dumps({"metadata": {"labels": {"touched": str(time.monotonic_ns())}}})
+            path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/team-{number // 1000}/trainjobs/job-{number}"
+            connection.send("PATCH", path, body, "application/merge-patch+json")
+
+
+@pytest.mark.timeout(1200)
+def test_kopf_beside(loaded: Cluster, report: SuiteReport) -> None:
+    spaces = [word for number in range(KOPF_JOBS // 1000) for word in ("--namespace", f"team-{number}")]
+    command = [sys.executable, "-m", "kopf", "run", "--quiet", *spaces, f"{_HERE}/kopf_noop.py"]
+    process = loaded.start("kopf", command, {**_PATH, "KUBECONFIG": str(loaded.kubeconfig)})
+    cpu = _settled(process, quiet=5.0)
+    # What kopf costs with nothing to do is not a cost of the objects.
+    bare = [*command[:5], "--namespace", "default", command[-1]]
+    idle = loaded.start("kopf-idle", bare, loaded.engines()["kopf"].environment)
+    idle_cpu = _settled(idle, quiet=5.0)
+    report.figure("kopf_cpu_us_per_object", (cpu - idle_cpu) / (2 * KOPF_JOBS) * 1e6)
+    report.figure(f"kopf_rss_mb_{KOPF_JOBS // 1000}k", process.rss_mb())
+    for one in (process, idle):
+        one.signal(9)
+    assert cpu > idle_cpu
+
+
+@pytest.mark.timeout(1200)
+def test_the_references_restart_beside(loaded: Cluster, report: SuiteReport) -> None:
+    reference.install(loaded, qps=5000, with_crds=False)
+    process = loaded.engines()["reference"].process
+    cpu = _settled(process)
+    report.figure("reference_rss_mb", process.rss_mb())
+    report.figure("reference_peak_rss_mb", process.peak_rss_mb())
+    report.figure("reference_cpu_us_per_object", cpu / (2 * JOBS) * 1e6)
+    loaded.kill("reference")
