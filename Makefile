@@ -67,6 +67,18 @@ manifests: $(VENV) ## write the CRDs anew from the types
 integration: engines images ## api/, kube/ and operator/ on real API servers
 	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
 
+.PHONY: conformance
+conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
+	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
+
+.PHONY: e2e
+e2e: engines images ## the documents' examples and faults, with real pods
+	$(PYTEST) -p lab.pytest_plugin --suite e2e tests/e2e
+
+.PHONY: bench
+bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
+	$(PYTEST) -p lab.pytest_plugin --suite bench benchmarks/operator
+
 .PHONY: bench-kube
 bench-kube: engines ## the controller runtime, kopf and the reference over 20,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
