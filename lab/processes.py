@@ -149,7 +149,9 @@ def start_time(pid: int) -> int | None:
     if child := _CHILDREN.get(pid):
         child.poll()
     fields = _stat(pid)
-    return int(fields[19]) if fields and fields[0] != "Z" else None
+    # A killed process shows as a zombie while its last threads still close its sockets: it is not gone yet.
+    ended = not fields or (fields[0] == "Z" and int(fields[17]) <= 1)
+    return None if ended else int(fields[19])
 
 
 def _stat(pid: int) -> list[str]:

@@ -87,7 +87,7 @@ def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
         value: T = decoder(cast("Any", type_)).decode(data)
     except msgspec.MsgspecError as error:
         name = getattr(type_, "__name__", str(type_))
-        raise DecodeError(f"the server's answer is not {name}: {error}; it begins {bytes(data[:120])!r}") from error
+        raise DecodeError(f"the server's answer is not {name}: {error}; it begins {bytes(data)[:120]!r}") from error
     return value
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import socket
 import ssl
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 USER_AGENT = "trainplane"
+
+LARGE_BODY = 1 << 20
+"""Bytes above which a body is written piece by piece, so that it does not hold the loop up; aiohttp warns otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class Connection:
             return await session.request(
                 method,
                 yarl.URL(self._base + path, encoded=True),
-                data=body,
+                data=body if body is None or len(body) <= LARGE_BODY else io.BytesIO(body),
                 headers=headers,
                 allow_redirects=False,
                 timeout=timeout,

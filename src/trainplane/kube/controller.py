@@ -102,7 +102,9 @@ class Controller(Generic[K]):
         self._observer = observer or Unobserved()
         self._on_error = on_error
         self._pace = Pace()
-        self.queue: WorkQueue[K] = queue or WorkQueue(self._clock, backoff=self._settings.backoff)
+        if queue is None:  # an empty one is false
+            queue = WorkQueue(self._clock, backoff=self._settings.backoff)
+        self.queue = queue
 
     def source(self, keys: Callable[[Change], Iterable[K]]) -> Callable[[Change], None]:
         """Return a handler for a reflector that queues the keys which `keys` maps a change to."""

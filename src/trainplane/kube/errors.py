@@ -9,6 +9,8 @@ KubeError
 │       └── HandshakeError   connected, but one side does not trust the other's certificate  user
 ├── StreamError              a watch, log or exec stream was cut or garbled     retryable    cluster
 ├── DecodeError              an answer that does not fit the type asked for                  ours
+├── LeadershipLostError      we led and no longer do: exit (lease.py)                        cluster
+├── CertificateError         a certificate or key that cannot be served (certificates.py)    user
 └── ApiError                 the API server said no; told apart by its reason
     ├── BadRequestError          400                                                         ours
     ├── UnauthorizedError        401                                                         user

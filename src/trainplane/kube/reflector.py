@@ -187,6 +187,8 @@ class Reflector:
             self._streams_lists = False
             return 0.0
         self._observer.stream_failed(self.resource, error)
+        if self._may_resume and isinstance(error, GoneError):
+            self._failures = 0  # a server that answers is back: no more long waits meant for one that is away
         if refused or isinstance(error, GoneError) or _from_the_future(error):
             self._may_resume = False
         self._failures += 1

@@ -18,6 +18,7 @@ import logging
 import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import error_from_status
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from trainplane.kube.credentials import Credential
 
 log = logging.getLogger(__name__)
+
+NO_ANSWER = "<error>"
+"""What a request without an answer is counted under, as client-go does."""
 
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
@@ -98,7 +102,11 @@ class _Exchange(NamedTuple):
 
 
 class Transport:
-    """Sends requests to the cluster of a Config. Use within one event loop; `close` it, or use `async with`."""
+    """Sends requests to the cluster of a Config. Use within one event loop; `close` it, or use `async with`.
+
+    `requested` hears of each request sent, repeats included: its method, the server's host and the code of the answer,
+    `NO_ANSWER` where none came. `metrics.Metrics.requested` counts them.
+    """
 
     def __init__(
         self,
@@ -107,12 +115,15 @@ class Transport:
         settings: TransportSettings | None = None,
         clock: Clock | None = None,
         jitter: Callable[[], float] = random.random,
+        requested: Callable[[str, str, int | str], None] | None = None,
     ) -> None:
         self.config = config
         self.settings = settings or TransportSettings()
         self.limiter = Limiter(self.settings.limiter)
         self._clock = clock or SystemClock()
         self._jitter = jitter
+        self._requested = requested
+        self._host = urlsplit(config.server).netloc
         connections = self.settings.limiter.most + self.settings.streams
         self._connection = Connection(config, self.settings.connection, self._clock, connections=connections)
         self._streams = 0
@@ -189,14 +200,30 @@ class Transport:
         credentials = self.config.credentials
         credential = await credentials.current()
         try:
-            return await self._connection.websocket(path, credential, protocols)
+            return await self._open_socket(path, credential, protocols)
         except aiohttp.WSServerHandshakeError as refusal:
             if refusal.status != 401 or not credentials.refused(credential):
                 raise await self._explanation(path, refusal.status) from refusal
         try:
-            return await self._connection.websocket(path, await credentials.current(), protocols)
+            return await self._open_socket(path, await credentials.current(), protocols)
         except aiohttp.WSServerHandshakeError as refusal:
             raise await self._explanation(path, refusal.status) from refusal
+
+    async def _open_socket(
+        self, path: str, credential: Credential, protocols: Sequence[str]
+    ) -> aiohttp.ClientWebSocketResponse:
+        import aiohttp  # noqa: PLC0415 see connection.py
+
+        try:
+            socket = await self._connection.websocket(path, credential, protocols)
+        except aiohttp.WSServerHandshakeError as refusal:
+            self._note("GET", refusal.status)
+            raise
+        except KubeError:
+            self._note("GET", NO_ANSWER)
+            raise
+        self._note("GET", 101)
+        return socket
 
     async def _explanation(self, path: str, code: int) -> KubeError:
         """Find out why an upgrade was refused, since aiohttp drops the answer's body.
@@ -262,15 +289,20 @@ class Transport:
             raise TransportError(f"GET {exchange.path}: the stream did not begin within {seconds} s") from error
 
     async def _exchange(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
-        response = await self._connection.send(
-            exchange.method,
-            exchange.path,
-            credential,
-            body=exchange.body,
-            content_type=exchange.content_type,
-            accept=exchange.accept,
-            total_seconds=exchange.seconds,
-        )
+        try:
+            response = await self._connection.send(
+                exchange.method,
+                exchange.path,
+                credential,
+                body=exchange.body,
+                content_type=exchange.content_type,
+                accept=exchange.accept,
+                total_seconds=exchange.seconds,
+            )
+        except KubeError:
+            self._note(exchange.method, NO_ANSWER)
+            raise
+        self._note(exchange.method, response.status)
         is_success = 200 <= response.status < 300
         if exchange.is_stream and is_success:
             return response, b""
@@ -312,6 +344,10 @@ class Transport:
             yield
         finally:
             self._streams -= 1
+
+    def _note(self, method: str, code: int | str) -> None:
+        if self._requested is not None:
+            self._requested(method, self._host, code)
 
     def _pass_on_warnings(self, warnings: Sequence[str]) -> None:
         """Log what the server warns of (a deprecated field, say), each text once."""

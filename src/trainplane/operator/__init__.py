@@ -1,4 +1,6 @@
-"""The story of a reconcile: get, render, apply, status. Empty today.
+"""The operator: makes each TrainJob run, and says truthfully how it is doing.
 
-Here will live the composition root, the TrainJob story, snapshots, status, deadline, settings and metrics.
+`main` is the one composition root and lists everything that runs; `trainjob` is the story of a reconcile. Beside them,
+one page each: what the operator sees (`stores`), keeps (`snapshot`, `settled`), decides (`status`, `deadline`,
+`applied`), says (`events`, `metrics`, `logs`) and answers (`webhooks`). docs/architecture/operator.md has the map.
 """

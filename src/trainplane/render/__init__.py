@@ -1,5 +1,5 @@
-"""The pure heart, empty today: TrainJob and runtime become a Plan, and a Plan becomes objects.
+"""The pure heart: a TrainJob and its runtime become a plan, and a plan becomes objects.
 
-Here will live plan, resolve, merge, the pipeline with its fixed plugin order, and `plugins/`, one file each.
-No I/O, no clock, no randomness.
+No I/O, no clock, no randomness. The operator, admission, the command line, the SDK's local backends and the legacy
+kinds all call the same pipeline: `docs/architecture/render.md`.
 """

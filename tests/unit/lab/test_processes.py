@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import pytest
 
 from lab.errors import CommandError, StartError
 from lab.processes import Process, only_child, run, spawn, wait_for
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_process_is_seen_alive_and_then_gone(tmp_path: Path) -> None:
@@ -21,6 +19,20 @@ def test_a_process_is_seen_alive_and_then_gone(tmp_path: Path) -> None:
     assert process.wait_gone(10)
     assert process.rss_mb() == 0
     assert process.cpu_seconds() == 0
+
+
+def test_a_process_is_not_gone_before_its_last_thread_is(tmp_path: Path) -> None:
+    program = """
+import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(60,)).start()
+ctypes.CDLL(None).syscall({"x86_64": 60, "aarch64": 93}[platform.machine()], 0)  # ends this thread alone
+"""
+    process = spawn([sys.executable, "-c", program], log=tmp_path / "log")
+    status = Path(f"/proc/{process.pid}/status")
+    wait_for("the zombie", lambda: "State:\tZ" in status.read_text(), seconds=10)
+    assert process.alive(), "a thread still holds the process's files"
+    process.signal(signal.SIGKILL)
+    assert process.wait_gone(10)
 
 
 def test_the_child_of_a_launcher_is_found(tmp_path: Path) -> None:

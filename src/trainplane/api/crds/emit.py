@@ -48,7 +48,10 @@ KINDS = (
         TrainJob,
         has_status=True,
         columns=(
-            ("State", "string", ".status.conditions[-1:].type"),
+            # The condition that holds: after a resume, Suspended is there and False.
+            ("State", "string", '.status.conditions[?(@.status=="True")].type'),
+            # The step whose pods are ready; there is no condition for it, and there must be none before the end.
+            ("Running", "string", ".status.jobsStatus[?(@.ready>0)].name"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
     ),

@@ -113,6 +113,8 @@ class TestDecode:
         assert not caught.value.retryable
         with pytest.raises(errors.DecodeError, match="not dict"):
             decode(b"<html>", dict)
+        with pytest.raises(errors.DecodeError, match=r"begins b'\{\"number\""):
+            decode(msgspec.Raw(b'{"number":"one"}'), Numbered)
 
     def test_decoders_are_made_once(self) -> None:
         assert decoder(ListOf[msgspec.Raw]) is decoder(ListOf[msgspec.Raw])

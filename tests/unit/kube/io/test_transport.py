@@ -332,6 +332,53 @@ class TestStream:
         await until(lambda: not server.watching.count)
 
 
+class TestCounting:
+    async def test_every_request_sent_is_heard_of_once(self, server: FakeServer, clock: JumpingClock) -> None:
+        heard: list[tuple[str, str, int | str]] = []
+        config = server.config()
+        async with Transport(config, clock=clock, requested=lambda *request: heard.append(request)) as transport:
+            server.add_fault(Refuse(code=503, retry_after=1))
+            await transport.request("POST", "/version", body=b"{}")
+            server.add_fault(Refuse(code=404))
+            with pytest.raises(errors.NotFoundError):
+                await transport.request("GET", "/version")
+            async with transport.stream(f"{PODS.path()}?watch=true"):
+                pass
+            await server.stop()
+            with pytest.raises(errors.ConnectError):
+                await transport.request("PUT", "/version", body=b"{}")
+        host = config.server.removeprefix("http://")
+        answered = [("POST", 503), ("POST", 200), ("GET", 404), ("GET", 200)]
+        assert heard == [(method, host, code) for method, code in answered] + [("PUT", host, "<error>")] * 6
+
+    async def test_sockets_are_requests_too(self, serve: Serve, clock: JumpingClock) -> None:
+        heard: list[tuple[str, int | str]] = []
+
+        async def upgrade(request: web.Request) -> web.StreamResponse:
+            if "no" in request.path:
+                return web.Response(status=403)
+            socket = web.WebSocketResponse()
+            await socket.prepare(request)
+            await socket.close()
+            return socket
+
+        def hear(method: str, host: str, code: int | str) -> None:
+            heard.append((method, code))
+
+        async with Transport(Config(server=await serve(upgrade)), clock=clock, requested=hear) as transport:
+            async with transport.websocket("/yes", ()):
+                pass
+            with pytest.raises(errors.ForbiddenError):
+                async with transport.websocket("/no", ()):
+                    pass
+        assert heard == [("GET", 101), ("GET", 403), ("GET", 403)], "the last asks why"
+        async with Transport(Config(server="http://127.0.0.1:1"), clock=clock, requested=hear) as transport:
+            with pytest.raises(errors.ConnectError):
+                async with transport.websocket("/", ()):
+                    pass
+        assert heard[3:] == [("GET", "<error>")]
+
+
 async def test_what_each_request_carries(server: FakeServer) -> None:
     server.tokens = {"t"}
     config = server.config(headers=[("Impersonate-User", "ann")], compression=True)
@@ -343,6 +390,18 @@ async def test_what_each_request_carries(server: FakeServer) -> None:
     assert asked.headers["Accept"] == "application/json"
     assert asked.headers["Accept-Encoding"] == "gzip"
     assert asked.headers["User-Agent"] == "trainplane"
+
+
+async def test_a_large_body_is_sent_whole_and_again(serve: Serve, clock: JumpingClock) -> None:
+    seen: list[tuple[int, str]] = []
+
+    async def measure(request: web.Request) -> web.StreamResponse:
+        seen.append((len(await request.clone(client_max_size=4 << 20).read()), request.headers["Content-Length"]))
+        return web.Response(status=503 if len(seen) == 1 else 200, headers={"Retry-After": "1"})
+
+    async with Transport(Config(server=await serve(measure)), clock=clock) as transport:
+        await transport.request("POST", "/", body=b"x" * (3 << 20), content_type="application/json")
+    assert seen == [(3 << 20, str(3 << 20))] * 2
 
 
 async def test_a_compressed_answer_is_read(serve: Serve) -> None:

@@ -14,6 +14,7 @@ from trainplane.kube.backoff import Backoff
 from trainplane.kube.controller import DONE, Controller, ControllerSettings, RequeueAfter, Result, Terminal, own_key
 from trainplane.kube.errors import TooManyRequestsError
 from trainplane.kube.observer import Unobserved
+from trainplane.kube.queue import WorkQueue
 from trainplane.kube.store import Store
 from trainplane.kube.testing.clock import FakeClock
 
@@ -252,3 +253,13 @@ async def test_no_op_reconciles_let_others_run(monkeypatch: pytest.MonkeyPatch) 
     assert turns > 50
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_queue_that_is_brought_is_used_though_it_is_empty() -> None:
+    clock = FakeClock()
+    queue: WorkQueue[str] = WorkQueue(clock)
+
+    async def reconcile(key: str) -> Result:
+        raise AssertionError(key)
+
+    assert Controller("test", reconcile, clock, queue=queue).queue is queue

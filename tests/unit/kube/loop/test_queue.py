@@ -151,7 +151,14 @@ async def test_backlog_does_not_demote_news() -> None:
     assert await take_all(queue) == ["b", "a"]
 
 
-@pytest.mark.parametrize(("calls", "expected"), [([True], ["news", "key"]), ([True, False], ["key", "news"])])
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([True], ["news", "key"]),
+        ([True, False], ["key", "news"]),
+        ([False, True], ["key", "news"]),
+    ],
+)
 async def test_the_lane_of_a_key_added_while_worked_on(calls: list[bool], expected: list[str]) -> None:
     queue = make()
     queue.add("key")

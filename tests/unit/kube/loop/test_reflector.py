@@ -205,6 +205,19 @@ async def test_after_an_expiry_missed_deletes_arrive_as_deletes() -> None:
         ]
 
 
+async def test_an_expiry_after_a_long_outage_is_not_waited_for_as_long_again() -> None:
+    async with Scene(cluster_of("a")).running() as scene:
+        down = [Behaviour(error=TransportError("down")) for _ in range(6)]
+        scene.cluster.behaviours = [*down, Behaviour(error=GoneError("expired"))]
+        scene.cluster.cut_watches()
+        while scene.cluster.behaviours:
+            await scene.clock.advance(0.5)
+        assert scene.clock.monotonic() > 20, "waits had grown"
+        assert scene.relists == 0
+        await scene.clock.advance(1)
+        assert scene.relists == 1
+
+
 async def test_an_expiry_is_noticed_with_pages_too() -> None:
     async with Scene(cluster_of("abcde", streams_lists=False)).running() as scene:
         scene.cluster.behaviours = [Behaviour(error=GoneError("expired"))]

@@ -1,0 +1,142 @@
+"""Our operator on a cluster: its CRDs, the process beside the API server, its webhooks.
+
+The lab starts it as an admin would, by `python -m trainplane.operator` and a settings file; it imports nothing of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from lab.paths import REPOSITORY
+from lab.webhooks import beside, documents
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+    from lab.processes import Process
+
+ENGINE = "trainplane"
+NAMESPACE = "kubeflow-system"
+GROUP = "trainer.kubeflow.org"
+PLURALS = ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
+WEBHOOK_PORT = 9446
+HEALTH_PORT = 8096
+METRICS_PORT = 8446
+
+
+def install_crds(cluster: Cluster) -> None:
+    """Install our CRDs."""
+    cluster.apply(*documents(*sorted((REPOSITORY / "manifests/crds").glob("*.yaml"))))
+    cluster.wait_established(*(f"{plural}.{GROUP}" for plural in PLURALS))
+
+
+def install(
+    cluster: Cluster,
+    *,
+    qps: float | None = None,
+    workers: int | None = None,
+    with_crds: bool = True,
+    with_webhooks: bool = True,
+    settings: dict[str, Any] | None = None,
+) -> Process:
+    """Install our operator and wait until it is ready; `settings` adds to its configuration file."""
+    if with_crds:
+        install_crds(cluster)
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    config = cluster.folder / f"{ENGINE}.yaml"
+    config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **(settings or {})}))
+    command = [
+        *(sys.executable, "-m", "trainplane.operator"),
+        f"--config={config}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--namespace={NAMESPACE}",
+        f"--webhook-cert-dir={_certificates(cluster)}",
+    ]
+    process = cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})
+    wait_ready(cluster)
+    if with_webhooks:
+        cluster.apply(*beside(cluster, webhook_configurations(), prefix=ENGINE, port=WEBHOOK_PORT))
+    return process
+
+
+def uninstall(cluster: Cluster) -> None:
+    """End our operator and remove its webhooks; CRDs and objects stay, as when another operator takes over."""
+    for kind in ("mutating", "validating"):
+        names = [
+            f"{ENGINE}-{one['metadata']['name']}" for one in webhook_configurations() if kind in one["kind"].lower()
+        ]
+        cluster.kubectl("delete", f"{kind}webhookconfiguration", "--ignore-not-found", *names)
+    if cluster.engines()[ENGINE].process.alive():
+        cluster.kill(ENGINE)
+
+
+def wait_ready(cluster: Cluster) -> None:
+    """Wait until the operator is ready, after a start or a `cluster.revive`."""
+    cluster.wait_http(ENGINE, HEALTH_PORT)
+
+
+def configuration(*, qps: float | None = None, workers: int | None = None) -> dict[str, Any]:
+    """Return the operator's configuration file, in the reference's own words."""
+    tree: dict[str, Any] = {
+        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+        "kind": "Configuration",
+        "webhook": {"host": "127.0.0.1", "port": WEBHOOK_PORT},
+        "metrics": {"bindAddress": f"127.0.0.1:{METRICS_PORT}", "secureServing": False},
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{HEALTH_PORT}"},
+        "certManagement": {"enable": False},
+    }
+    if qps is not None:
+        tree["clientConnection"] = {"qps": qps, "burst": int(qps * 2)}
+    if workers is not None:
+        tree["controller"] = {"groupKindConcurrency": {f"TrainJob.{GROUP}": workers}}
+    return tree
+
+
+def webhook_configurations() -> list[dict[str, Any]]:
+    """Return the webhook configurations as they are installed in a cluster, before they are pointed at this machine."""
+    checked = {
+        "matchExpressions": [{"key": f"{GROUP}/webhook-validation", "operator": "NotIn", "values": ["disabled"]}]
+    }
+    validators = [_webhook("validator", "validate", plural) for plural in PLURALS]
+    for webhook in validators[1:]:
+        webhook["objectSelector"] = checked
+    return [
+        _configuration("MutatingWebhookConfiguration", "defaulter", [_webhook("defaulter", "mutate", PLURALS[0])]),
+        _configuration("ValidatingWebhookConfiguration", "validator", validators),
+    ]
+
+
+def _configuration(kind: str, name: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
+    meta = {"name": f"{name}.{GROUP}"}
+    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": meta, "webhooks": webhooks}
+
+
+def _webhook(name: str, verb: str, plural: str) -> dict[str, Any]:
+    singular = plural.removesuffix("s")
+    path = f"/{verb}-{GROUP.replace('.', '-')}-v1alpha1-{singular}"
+    service = {"name": "kubeflow-trainer-controller-manager", "namespace": NAMESPACE, "path": path}
+    rule = {
+        "apiGroups": [GROUP],
+        "apiVersions": ["v1alpha1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": [plural],
+    }
+    return {
+        "name": f"{name}.{singular}.{GROUP}",
+        "clientConfig": {"service": service},
+        "rules": [rule],
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+
+
+def _certificates(cluster: Cluster) -> str:
+    """Put the cluster's serving certificate where the operator looks, under the names that it expects."""
+    folder = cluster.folder / f"{ENGINE}-certs"
+    folder.mkdir(exist_ok=True)
+    (folder / "tls.crt").write_bytes(cluster.webhook_pair.certificate.read_bytes())
+    (folder / "tls.key").write_bytes(cluster.webhook_pair.key.read_bytes())
+    return str(folder)

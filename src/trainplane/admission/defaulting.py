@@ -1,0 +1,131 @@
+"""What is filled in and straightened before a TrainJob is stored. Pure: the clock's `now` is handed in.
+
+In order:
+
+1. older generations take today's form (`generations`, `processes`);
+2. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
+   same in other letters changes nothing;
+3. every `runtimePatches` entry carries the time of its last change.
+
+What runs here has been pruned and filled with the schema's defaults but not validated, so any part may have any type. A
+part of a wrong type is left as it is, and the schema refuses it.
+
+Doing it twice is doing it once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from trainplane.admission.generations import turn
+from trainplane.admission.processes import turn_processes
+from trainplane.admission.sameness import same, settled
+from trainplane.api import tree as trees
+from trainplane.api.meta import whole_seconds
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from trainplane.api.tree import Tree
+    from trainplane.render.plan import Runtime
+
+_FIXED: Final = ("trainer", "initializer")
+_POD: Final = ("template", "spec", "template", "spec")
+_GRACE: Final = "terminationGracePeriodSeconds"
+
+
+@dataclass(frozen=True, slots=True)
+class Defaulted:
+    """A TrainJob as it will be stored, and what to tell whoever sent it."""
+
+    tree: Tree
+    warnings: tuple[str, ...] = ()
+
+
+def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Runtime | None = None) -> Defaulted:
+    """Return the TrainJob in the form to store.
+
+    Args:
+        new: what was sent.
+        old: what is stored, on an update.
+        now: the time to stamp on entries that changed.
+        runtime: the runtime, if at hand (of an update: the snapshot, else the live one). Only the words that older
+            releases took for `numProcPerNode` need it; without it such a word stays, and validation refuses it.
+    """
+    turned = turn(new)
+    tree, processes = turn_processes(turned.tree, old, runtime)
+    warnings = [*turned.warnings, processes] if processes else list(turned.warnings)
+    spec = tree.get("spec")
+    if not isinstance(spec, dict):
+        return Defaulted(tree, tuple(warnings))
+    filled = spec
+    if old is not None:
+        filled = _keeping_form(filled, turn_processes(turn(old).tree, None, runtime)[0])
+    stored = trees.get(old, "spec", "runtimePatches")
+    filled = _with_patches(filled, stored if isinstance(stored, list) else None, now, warnings)
+    return Defaulted(tree if filled is spec else {**tree, "spec": filled}, tuple(warnings))
+
+
+def _keeping_form(spec: Tree, old: Tree) -> Tree:
+    """Return the spec with parts that cannot change in the form they are stored in, where they mean the same."""
+    stored = old.get("spec")
+    if not isinstance(stored, dict):
+        return spec
+    return {**spec, **{name: settled(spec[name], stored[name]) for name in _FIXED if name in spec and name in stored}}
+
+
+def _with_patches(spec: Tree, stored: list[Any] | None, now: datetime, warnings: list[str]) -> Tree:
+    patches = spec.get("runtimePatches")
+    if not isinstance(patches, list) or not patches:
+        return spec
+    before = {entry["manager"]: entry for entry in stored or () if _is_entry(entry)}
+    stamp = whole_seconds(now).isoformat().replace("+00:00", "Z")
+    after = [
+        _stamped(entry, before.get(entry["manager"]), stamp, warnings) if _is_entry(entry) else entry
+        for entry in patches
+    ]
+    return {**spec, "runtimePatches": after}
+
+
+def _stamped(entry: Tree, stored: Tree | None, stamp: str, warnings: list[str]) -> Tree:
+    """Return the entry with the time of its last change.
+
+    Kueue writes its entry at every step, often unchanged: a time that moved then would make it come back for ever.
+    """
+    if stored is None:
+        return entry if entry.get("time") is not None else {**entry, "time": stamp}
+    entry = _with_grace(entry, stored, warnings)
+    if same(_timeless(entry), _timeless(stored)):
+        return stored
+    return {**entry, "time": stamp}
+
+
+def _with_grace(entry: Tree, stored: Tree, warnings: list[str]) -> Tree:
+    """Return the entry with a grace period that this update would take away.
+
+    It cannot change. Kueue up to 0.19 does not know the field and leaves it out of what it writes back, which must
+    neither stop the job from starting nor lose what the user asked for.
+    """
+    path = ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
+    jobs = trees.get(stored, *path)
+    for job in jobs if isinstance(jobs, list) else ():
+        seconds = trees.get(job, *_POD, _GRACE)
+        if seconds is None:
+            continue
+        place = (*path, ("name", job["name"]), *_POD)
+        pod = trees.get(entry, *place)
+        if isinstance(pod, dict) and pod.get(_GRACE) is None:
+            entry = trees.put(entry, *place, _GRACE, value=seconds)
+            warnings.append(
+                f"spec.runtimePatches: {_GRACE} of job {job['name']} cannot be taken away and stays {seconds}"
+            )
+    return entry
+
+
+def _timeless(entry: Tree) -> Tree:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("manager"), str)

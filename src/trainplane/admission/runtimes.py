@@ -1,0 +1,68 @@
+"""May this runtime exist?
+
+A replicated job that carries the label of a part of a TrainJob gets that part's settings, so it must have the container
+they go into, and it must be one Job: a TrainJob's nodes are the pods of one Job.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.api.jobset import JobSetTemplate
+from trainplane.render.findings import Finding, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainplane.api.tree import Tree
+
+_POLICY: Final = "https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy"
+
+
+def validate_runtime(new: Tree, old: Tree | None) -> Verdict:
+    """Judge a TrainingRuntime or ClusterTrainingRuntime.
+
+    An update of a TrainingRuntime that breaks a rule is let through with a warning: the reference never looks at these
+    updates, and a namespace may live with what it stored so.
+    """
+    findings = tuple(_judge(new))
+    warnings: tuple[str, ...] = ()
+    if old is None and is_deprecated(new):
+        warnings = (deprecation(str(new.get("kind")), str(trees.get(new, "metadata", "name"))),)
+    if old is not None and new.get("kind") == names.TRAINING_RUNTIME:
+        return Verdict(warnings=(*warnings, *(f"no TrainJob can run so: {finding}" for finding in findings)))
+    return Verdict(findings, warnings)
+
+
+def is_deprecated(runtime: Tree) -> bool:
+    """Say whether a runtime says of itself that it will go away."""
+    label: str | None = trees.get(runtime, "metadata", "labels", names.LABEL_SUPPORT)
+    return label == names.SUPPORT_DEPRECATED
+
+
+def deprecation(kind: str, name: str) -> str:
+    """Return the warning for whoever creates or uses a deprecated runtime."""
+    return f'{kind} "{name}" is deprecated and will be removed: move to another runtime. See {_POLICY}'
+
+
+def _judge(runtime: Tree) -> Iterator[Finding]:
+    template = JobSetTemplate(trees.get(runtime, "spec", "template") or {})
+    for index, job in enumerate(template.jobs):
+        container = names.CONTAINER_OF_ANCESTOR.get(job.ancestor or "")
+        if container is None:
+            continue
+        path = f"spec.template.spec.replicatedJobs[{index}]"
+        if job.replicas != 1:
+            yield Finding(
+                f"{path}.replicas",
+                f'must be 1, not {job.replicas}, in job "{job.name}", which runs the {job.ancestor}: '
+                "the number of nodes is mlPolicy.numNodes",
+            )
+        if job.container(container) is None:
+            yield Finding(
+                f"{path}.template.spec.template.spec.containers",
+                f'must have a container "{container}" in job "{job.name}", which runs the {job.ancestor}: '
+                "it is the one that a TrainJob's settings go into",
+            )

@@ -1,0 +1,87 @@
+"""What people are told about a TrainJob as it goes along, and in which words.
+
+News follows from a change of status, so it is told once, by whoever wrote that change. The official SDK shows core/v1
+Events of kind TrainJob, which these are. Reasons are for programs and do not change; sentences may.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trainplane.api import names
+from trainplane.api.meta import find
+from trainplane.kube.events import EventSettings, ObjectReference
+from trainplane.operator.status import ready_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainplane.api.meta import Condition, ObjectMeta
+    from trainplane.api.trainjob import TrainJobStatus
+    from trainplane.kube.events import EventType
+
+COMPONENT: Final = "trainer-trainjob-controller"
+"""Who reports; the reference's recorder has the same name."""
+
+CREATED: Final = "JobSetCreated"
+STARTED: Final = "Started"
+SUSPENDED: Final = "Suspended"
+RESUMED: Final = "Resumed"
+COMPLETED: Final = "Completed"
+FAILED: Final = "Failed"
+RECONCILING: Final = "Reconciling"
+
+
+SETTINGS: Final = EventSettings(writers=2, waiting=8192)
+"""News gives way to work: two writes at once take little from an API server that is busy with a thousand new TrainJobs,
+and what they bring waits (some 6 MB at most) until it is not."""
+
+
+class News(NamedTuple):
+    """Something to tell."""
+
+    type: EventType
+    reason: str
+    message: str
+
+
+def about(job: ObjectMeta) -> ObjectReference:
+    """Return the reference to a TrainJob."""
+    return ObjectReference(names.API_VERSION, names.TRAIN_JOB, job.name, job.namespace, job.uid)
+
+
+def created(name: str, pods: int, *, suspended: bool) -> News:
+    """Tell that the JobSet is there."""
+    held = ", held back by spec.suspend" if suspended else ""
+    return News("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+
+
+def creation_failed(error: Exception) -> News:
+    """Tell why a TrainJob's objects could not be made; it is tried again."""
+    return News("Warning", names.EVENT_CREATION_FAILED, f"the TrainJob's objects could not be applied: {error}")
+
+
+def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[News]:
+    """Yield what a change of status means to people."""
+    was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
+    if _turned(was, now, "True"):
+        yield News("Normal", SUSPENDED, "suspended: pods are stopped or not started")
+    if was is not None and _turned(was, now, "False"):
+        yield News("Normal", RESUMED, "resumed: pods may start")
+    if has_started(before, after):
+        yield News("Normal", STARTED, "pods are ready: training runs")
+    for kind, reason in ((names.COMPLETE, COMPLETED), (names.FAILED, FAILED)):
+        condition = find(after.conditions, kind)
+        if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
+            type_: EventType = "Normal" if kind == names.COMPLETE else "Warning"
+            cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+            yield News(type_, reason, cause)
+
+
+def has_started(before: TrainJobStatus, after: TrainJobStatus) -> bool:
+    """Say whether this change brought the first pods that are ready, since the beginning or the last stop."""
+    return ready_jobs(before.jobs_status) == 0 < ready_jobs(after.jobs_status)
+
+
+def _turned(before: Condition | None, after: Condition | None, status: str) -> bool:
+    return after is not None and after.status == status and (before is None or before.status != status)

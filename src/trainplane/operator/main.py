@@ -1,0 +1,226 @@
+"""The composition root: everything that runs in the operator's process, and what depends on what.
+
+    client ─┬─ certificates ─► TLS of webhooks and metrics
+            ├─ webhooks          every replica, from the start
+            ├─ health, metrics   every replica, from the start
+            ├─ reflectors        every replica: a follower's mirrors are warm
+            ├─ controllers       the leader, once the mirrors are in sync
+            └─ lease, events     the leader's
+
+It ends on SIGTERM or SIGINT: controllers finish what they are at, the Lease is given back, servers close. A leader that
+loses its Lease, or any part that breaks, ends the process with an error; whoever runs it starts it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from trainplane.api import names
+from trainplane.kube.certificates import FileCertificates, ManagedCertificates
+from trainplane.kube.client import Client
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.config import load_config
+from trainplane.kube.controller import Controller, ControllerSettings, own_key
+from trainplane.kube.events import EventRecorder
+from trainplane.kube.health import HealthServer, LoopLag
+from trainplane.kube.lease import LeaderElector
+from trainplane.kube.manager import Manager
+from trainplane.kube.metrics import Metrics
+from trainplane.kube.reflector import Reflector
+from trainplane.kube.webhook import WebhookServer
+from trainplane.operator import events, serving, webhooks
+from trainplane.operator.metrics import TrainJobMetrics
+from trainplane.operator.runtimes import FinalizerRemover, Runtimes
+from trainplane.operator.snapshot import Snapshots
+from trainplane.operator.stores import Stores
+from trainplane.operator.trainjob import TrainJobReconciler
+from trainplane.operator.webhooks import Webhooks
+from trainplane.operator.writer import Writer, always
+from trainplane.render.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from trainplane.kube.certificates import ServingContext
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.config import Config
+    from trainplane.kube.listener import Listener
+    from trainplane.kube.resource import Key
+    from trainplane.kube.store import Store
+    from trainplane.operator.settings import Settings
+
+log = logging.getLogger(__name__)
+
+TRAIN_JOB_CONTROLLER = "trainjob_controller"
+TRAINING_RUNTIME_CONTROLLER = "trainingruntime_controller"
+CLUSTER_TRAINING_RUNTIME_CONTROLLER = "clustertrainingruntime_controller"
+
+
+@dataclass
+class Operator:
+    """One replica of the operator, put together. `run` runs it until `stop`."""
+
+    settings: Settings
+    client: Client
+    clock: Clock = field(default_factory=SystemClock)
+    pipeline: Pipeline = field(default_factory=Pipeline.default)
+
+    def __post_init__(self) -> None:
+        clock, client, configuration = self.clock, self.client, self.settings.configuration
+        self.stores = Stores()
+        self.metrics = Metrics(clock)
+        self.lag = LoopLag(clock)
+        self.metrics.loop_lag(self.lag.take_worst)
+        lease = self.settings.lease()
+        self.elector = None if lease is None else LeaderElector(client, lease, clock)
+        if self.elector is not None and lease is not None:
+            self.metrics.leading(lease.name, self.elector.is_leader)
+        writer = Writer(client, always if self.elector is None else self.elector.is_leader)
+        runtimes = Runtimes(client, self.stores)
+        snapshots = Snapshots(client, writer, runtimes)
+        self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS)
+        self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
+        train_jobs = TrainJobReconciler(
+            client, writer, self.stores, snapshots, self.pipeline, self.recorder, self.train_job_metrics, clock
+        )
+        stores = self.stores
+        self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
+        self.training_runtimes = self._controller(
+            TRAINING_RUNTIME_CONTROLLER,
+            names.TRAINING_RUNTIME,
+            FinalizerRemover(writer, stores.training_runtimes).reconcile,
+        )
+        self.cluster_training_runtimes = self._controller(
+            CLUSTER_TRAINING_RUNTIME_CONTROLLER,
+            names.CLUSTER_TRAINING_RUNTIME,
+            FinalizerRemover(writer, stores.cluster_training_runtimes).reconcile,
+        )
+        self.reflectors = self._reflectors()
+        self.manager = Manager(
+            self.reflectors, [self.train_jobs, self.training_runtimes, self.cluster_training_runtimes]
+        )
+        self.tls: ServingContext = serving.serving_context(configuration.tls)
+        self.certificates = serving.certificates(self.settings, client, self.tls, clock)
+        self.webhooks = WebhookServer(
+            Webhooks(client, runtimes, snapshots, self.pipeline, clock).routes(),
+            self.settings.webhook(),
+            tls=self.tls.context,
+            observer=self.metrics.webhook(*webhooks.PATHS),
+        )
+
+    def _controller(
+        self, name: str, kind: str, reconcile: Callable[[Key], Coroutine[Any, Any, Any]]
+    ) -> Controller[Key]:
+        workers = self.settings.workers(kind)
+        controller = Controller(
+            name, reconcile, self.clock, settings=ControllerSettings(workers=workers), observer=self.metrics
+        )
+        self.metrics.controller(name, queue=controller.queue, workers=workers)
+        return controller
+
+    def _reflectors(self) -> list[Reflector]:
+        """Return a reflector per mirror; a JobSet has its TrainJob's name, so its changes are news of that key."""
+        stores = self.stores
+        handlers: list[tuple[Store, list[Any]]] = [
+            (stores.cluster_training_runtimes, [self.cluster_training_runtimes.source(own_key)]),
+            (stores.training_runtimes, [self.training_runtimes.source(own_key)]),
+            (stores.job_sets, [self.train_jobs.source(own_key)]),
+            (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
+        ]
+        return [
+            Reflector(self.client, store.resource, store, handled, self.clock, observer=self.metrics)
+            for store, handled in handlers
+        ]
+
+    def stop(self) -> None:
+        """Ask `run` to come to its end."""
+        self.manager.stop()
+
+    async def run(self) -> None:
+        """Run until `stop`; raises what broke."""
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self.webhooks.listener)
+            for listener in self._listeners():
+                await stack.enter_async_context(listener)
+            if isinstance(self.certificates, FileCertificates):
+                self.certificates.load()
+            async with asyncio.TaskGroup() as group:
+                helpers = [
+                    group.create_task(self.lag.run(), name="loop-lag"),
+                    group.create_task(self.certificates.run(), name="certificates"),
+                    group.create_task(self.recorder.run(), name="events"),
+                ]
+                await self.manager.run(None if self.elector is None else self._leader(self.elector, group, helpers))
+                for helper in helpers:
+                    helper.cancel()
+            if self.elector is not None:
+                await self.elector.release()
+
+    def _leader(
+        self, elector: LeaderElector, group: asyncio.TaskGroup, helpers: list[asyncio.Task[Any]]
+    ) -> Callable[[], Coroutine[Any, Any, None]]:
+        async def lead() -> None:
+            await elector.acquire()
+            helpers.append(group.create_task(elector.keep(), name="lease"))
+
+        return lead
+
+    def _listeners(self) -> list[Listener]:
+        configuration = self.settings.configuration
+        listeners = []
+        health = self.settings.health()
+        if health is not None:
+            server = HealthServer(
+                health,
+                live={"event-loop": self.lag.check},
+                ready={
+                    "certificates": self._certificates_check,
+                    "webhooks": self._webhooks_check,
+                    "mirrors": self._mirrors_check,
+                },
+                live_path=f"/{configuration.health.liveness_endpoint_name}",
+                ready_path=f"/{configuration.health.readiness_endpoint_name}",
+            )
+            listeners.append(server.listener)
+        metrics = self.settings.metrics()
+        if metrics is not None:
+            tls = self.tls.context if configuration.metrics.secure_serving else None
+            listeners.append(self.metrics.server(metrics, tls=tls))
+        return listeners
+
+    def _certificates_check(self) -> str | None:
+        return None if self.tls.loaded else "there is no serving certificate yet"
+
+    def _webhooks_check(self) -> str | None:
+        return None if self.webhooks.listener.serving else "the webhook server does not listen yet"
+
+    def _mirrors_check(self) -> str | None:
+        missing = [reflector.resource.plural for reflector in self.reflectors if not reflector.synced.is_set()]
+        return f"not listed yet: {', '.join(missing)} (are their CRDs installed?)" if missing else None
+
+
+async def serve(settings: Settings) -> None:
+    """Run one replica until it is told to end."""
+    config: Config = load_config(settings.kubeconfig)
+    async with Client.connect(config) as client:
+        operator = Operator(settings, client)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, operator.stop)
+        log.info(
+            "operator starts",
+            extra={
+                "server": config.server,
+                "namespace": settings.namespace,
+                "workers": settings.workers(names.TRAIN_JOB),
+                "elects": operator.elector is not None,
+                "manages_certificates": isinstance(operator.certificates, ManagedCertificates),
+            },
+        )
+        await operator.run()
+        log.info("operator ended")

@@ -1,0 +1,140 @@
+"""Runtimes: found, decoded once per version, and freed of a finalizer that older releases left.
+
+Thousands of TrainJobs name the same few runtimes. Each version of a runtime is decoded once and written as YAML once,
+for the snapshots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from trainplane.api import document, names
+from trainplane.api.errors import DecodeError
+from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
+from trainplane.kube.client import MERGE_PATCH
+from trainplane.kube.controller import DONE
+from trainplane.kube.errors import NotFoundError
+from trainplane.kube.resource import Key
+from trainplane.operator import yamltext
+from trainplane.operator.errors import RuntimeUnsupportedError, SnapshotError
+from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+
+if TYPE_CHECKING:
+    from trainplane.api.document import Document
+    from trainplane.api.trainjob import RuntimeRef
+    from trainplane.api.tree import Tree
+    from trainplane.kube.client import Client
+    from trainplane.kube.controller import Result
+    from trainplane.kube.resource import Resource
+    from trainplane.kube.store import Store
+    from trainplane.operator.stores import Stores
+    from trainplane.operator.writer import Writer
+
+Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntime]"
+
+
+@dataclass(slots=True)
+class FoundRuntime:
+    """A runtime as it stands, and its YAML once somebody needed it."""
+
+    document: Runtime
+    _text: msgspec.Raw | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> msgspec.Raw:
+        """The whole runtime as YAML, already a JSON string."""
+        if self._text is None:
+            self._text = msgspec.Raw(msgspec.json.encode(yamltext.dump(self.document.tree)))
+        return self._text
+
+
+class Runtimes:
+    """The runtimes that TrainJobs name, from the stores, or from the API server where those do not know one yet."""
+
+    def __init__(self, client: Client, stores: Stores) -> None:
+        self._client = client
+        self._stores: dict[str, tuple[Store, Resource]] = {
+            names.TRAINING_RUNTIME: (stores.training_runtimes, TRAINING_RUNTIMES),
+            names.CLUSTER_TRAINING_RUNTIME: (stores.cluster_training_runtimes, CLUSTER_TRAINING_RUNTIMES),
+        }
+        self._decoded: dict[tuple[str, Key], tuple[int, FoundRuntime]] = {}
+
+    async def find(self, ref: RuntimeRef, namespace: str) -> FoundRuntime | None:
+        """Return the runtime that a TrainJob in a namespace names, or None if there is none.
+
+        Raises:
+            RuntimeUnsupportedError: the reference names no kind of runtime.
+        """
+        store, resource = self._place(ref)
+        key = Key(namespace if resource.namespaced else "", ref.name)
+        entry = store.entry(key)
+        if entry is None:
+            self._decoded.pop((ref.kind, key), None)
+            try:
+                return FoundRuntime(read(await self._client.get(resource, key.name, key.namespace or None), ref.kind))
+            except NotFoundError:
+                return None
+        known = self._decoded.get((ref.kind, key))
+        if known is None or known[0] != entry.resource_version:
+            found = FoundRuntime(read(entry.decode(dict), ref.kind))
+            known = self._decoded[ref.kind, key] = entry.resource_version, found
+        return known[1]
+
+    def _place(self, ref: RuntimeRef) -> tuple[Store, Resource]:
+        place = self._stores.get(ref.kind)
+        if place is None or ref.api_group not in {names.GROUP, names.LEGACY_GROUP, ""}:
+            raise RuntimeUnsupportedError(
+                f"spec.runtimeRef: {names.runtime_key(ref.api_group, ref.kind)} is no kind of runtime: "
+                f"name a {names.TRAINING_RUNTIME} or a {names.CLUSTER_TRAINING_RUNTIME} of {names.GROUP}"
+            )
+        return place
+
+
+def read(tree: Tree, kind: str) -> Runtime:
+    """Return the document of a runtime of either kind.
+
+    Raises:
+        SnapshotError: it is none; the message names the field.
+    """
+    tree.get("metadata", {}).pop("managedFields", None)
+    try:
+        if kind == names.TRAINING_RUNTIME:
+            return document.read(tree, TrainingRuntime)
+        return document.read(tree, ClusterTrainingRuntime)
+    except DecodeError as error:
+        raise SnapshotError(f"the {kind} cannot be read: {error}") from error
+
+
+class _Finalizers(msgspec.Struct, rename="camel"):
+    finalizers: list[str] | None = None
+
+
+class _Finalized(msgspec.Struct):
+    metadata: _Finalizers
+
+
+class FinalizerRemover:
+    """Takes from runtimes the finalizer with which older releases kept them from being deleted while in use."""
+
+    def __init__(self, writer: Writer, store: Store) -> None:
+        self._writer = writer
+        self._store = store
+
+    async def reconcile(self, key: Key) -> Result:
+        """Remove the finalizer, if it is there."""
+        entry = self._store.entry(key)
+        if entry is None:
+            return DONE
+        finalizers = entry.decode(_Finalized).metadata.finalizers or []
+        if names.FINALIZER_IN_USE not in finalizers:
+            return DONE
+        kept = [finalizer for finalizer in finalizers if finalizer != names.FINALIZER_IN_USE]
+        patch = {"metadata": {"resourceVersion": str(entry.resource_version), "finalizers": kept}}
+        try:
+            await self._writer.patch(self._store.resource, key, patch, content_type=MERGE_PATCH)
+        except NotFoundError:
+            return DONE
+        return DONE

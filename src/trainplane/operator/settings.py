@@ -1,0 +1,179 @@
+"""What an admin decides: the Configuration file (`api.configuration`), flags, and what follows from both.
+
+The file and the flags are the reference's, so its Deployment starts ours unchanged. Three things are read and mean less
+here: `clientConnection.qps` and `burst` (how many requests are in flight follows the API server's own push-back,
+`kube.limiter`), `tls.nextProtos` (HTTP/1.1 is all we serve) and the zap flags other than the level and the encoder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from trainplane.api import configuration, names
+from trainplane.api.configuration import Configuration
+from trainplane.api.errors import ConfigurationError
+from trainplane.kube.candidacy import LeaseSettings
+from trainplane.kube.config import SERVICE_ACCOUNT
+from trainplane.kube.listener import ListenerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_NAMESPACE: Final = "kubeflow-system"
+"""The operator's namespace where neither a pod's mount nor a flag says: the reference's."""
+
+DEFAULT_WORKERS: Final = {names.TRAIN_JOB: 32, names.TRAINING_RUNTIME: 1, names.CLUSTER_TRAINING_RUNTIME: 1}
+"""Keys of a kind worked on at once where the file does not say. A worker waits for the API server most of its time, and
+32 keep a small one busy without queueing in front of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that the composition root needs to know. Made by `parse`; tests make their own."""
+
+    configuration: Configuration = field(default_factory=Configuration)
+    """The file; all defaults without one."""
+    kubeconfig: str | None = None
+    """Path of a kubeconfig; None finds the cluster as kubectl does, in a pod its own."""
+    namespace: str = DEFAULT_NAMESPACE
+    """Where the operator runs: its Lease, its certificates' Secret, its Service."""
+    certificates: Path = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
+    """Folder with tls.crt and tls.key where certManagement is off; the reference's own place, moved by TMPDIR."""
+    log_level: str = "info"
+    """`error`, `info`, `debug`, or a number: 1 and more mean debug."""
+    log_format: str = "json"
+    """`json`, or `console` for people."""
+
+    def workers(self, kind: str) -> int:
+        """Return how many keys of one of our kinds are worked on at once."""
+        configured = self.configuration.controller.group_kind_concurrency
+        return configured.get(f"{kind}.{names.GROUP}", DEFAULT_WORKERS[kind])
+
+    def lease(self) -> LeaseSettings | None:
+        """Return which Lease to lead by; None if this is the only replica."""
+        election = self.configuration.leader_election
+        if election is None or not election.leader_elect:
+            return None
+        return LeaseSettings(
+            namespace=election.resource_namespace or self.namespace,
+            name=election.resource_name,
+            lease_duration=max(1, round(configuration.seconds(election.lease_duration))),
+            renew_deadline=configuration.seconds(election.renew_deadline),
+            retry_period=configuration.seconds(election.retry_period),
+        )
+
+    def webhook(self) -> ListenerSettings:
+        """Return where the webhooks listen."""
+        webhook = self.configuration.webhook
+        return ListenerSettings(webhook.port, webhook.host or None)
+
+    def health(self) -> ListenerSettings | None:
+        """Return where the kubelet asks; None if nowhere."""
+        return address(self.configuration.health.health_probe_bind_address, "health.healthProbeBindAddress")
+
+    def metrics(self) -> ListenerSettings | None:
+        """Return where Prometheus reads; None if nowhere."""
+        return address(self.configuration.metrics.bind_address, "metrics.bindAddress")
+
+
+def address(text: str, field_name: str) -> ListenerSettings | None:
+    """Return where `:8081`, `127.0.0.1:8081` or `[::1]:8081` means to listen; None for `0` and nothing.
+
+    Raises:
+        ConfigurationError: it is no address; the message names the field.
+    """
+    if text in {"", "0"}:
+        return None
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65535:
+        raise ConfigurationError([f"{field_name}: is {text!r}: write :PORT or HOST:PORT, or 0 to turn it off"])
+    return ListenerSettings(int(port), host.strip("[]") or None)
+
+
+def parse(arguments: Sequence[str], environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the flags, and the file that they name.
+
+    Raises:
+        ConfigurationError: the file cannot be read or is wrong; the message names each field.
+    """
+    environ = os.environ if environ is None else environ
+    flags = _parser().parse_args(list(arguments))
+    file = load(flags.config)
+    gates = _gates(flags.feature_gates)
+    if gates:
+        tree = {**msgspec.to_builtins(file), "featureGates": {**file.feature_gates, **gates}}
+        file = configuration.read(tree)
+    settings = Settings(
+        configuration=file,
+        kubeconfig=flags.kubeconfig,
+        namespace=flags.namespace or _own_namespace(environ),
+        certificates=Path(flags.webhook_cert_dir or _certificate_folder(environ)),
+        log_level=flags.zap_log_level,
+        log_format="console" if flags.zap_devel or flags.zap_encoder == "console" else "json",
+    )
+    settings.health()
+    settings.metrics()
+    return settings
+
+
+def load(path: str | None) -> Configuration:
+    """Read a Configuration file; without one, all defaults."""
+    if not path:
+        return Configuration()
+    try:
+        text = Path(path).read_text()
+    except OSError as error:
+        raise ConfigurationError([f"{path}: {error.strerror}"]) from error
+    return configuration.load(text)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m trainplane.operator", description="Runs the Trainplane operator.")
+    parser.add_argument("--config", help="Configuration file (config.trainer.kubeflow.org/v1alpha1)")
+    parser.add_argument("--kubeconfig", help="kubeconfig; default: as kubectl, in a pod its service account")
+    parser.add_argument("--namespace", help="the operator's namespace; default: the pod's own")
+    parser.add_argument("--feature-gates", default="", help="NAME=true,NAME=false; goes before the file's")
+    parser.add_argument(
+        "--webhook-cert-dir",
+        help="folder with tls.crt and tls.key; default: $TMPDIR/k8s-webhook-server/serving-certs",
+    )
+    parser.add_argument("--zap-log-level", default="info", help="error, info, debug, or a number above 0 for debug")
+    parser.add_argument("--zap-encoder", default="json", choices=("json", "console"), help="form of log lines")
+    parser.add_argument("--zap-devel", nargs="?", const=True, default=False, type=_truth, help="logs for people")
+    for ignored in ("--zap-stacktrace-level", "--zap-time-encoding"):
+        parser.add_argument(ignored, help=argparse.SUPPRESS)
+    return parser
+
+
+def _truth(text: str) -> bool:
+    return text.lower() in {"true", "1", "t"}
+
+
+def _gates(text: str) -> dict[str, bool]:
+    gates = {}
+    for part in filter(None, text.split(",")):
+        name, _, value = part.partition("=")
+        if value.lower() not in {"true", "false"}:
+            raise ConfigurationError([f"--feature-gates: {part!r}: write {name or 'NAME'}=true or =false"])
+        gates[name.strip()] = value.lower() == "true"
+    return gates
+
+
+def _own_namespace(environ: Mapping[str, str]) -> str:
+    """Return the pod's namespace by its mount, then by the downward API's usual variable."""
+    try:
+        mounted = (SERVICE_ACCOUNT / "namespace").read_text().strip()
+    except OSError:
+        mounted = ""
+    return mounted or environ.get("POD_NAMESPACE") or DEFAULT_NAMESPACE
+
+
+def _certificate_folder(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("TMPDIR") or "/tmp") / "k8s-webhook-server" / "serving-certs"  # noqa: S108 as Go does

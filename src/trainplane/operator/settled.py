@@ -1,0 +1,53 @@
+"""What needs no second look: TrainJobs whose objects are known to be as they should.
+
+A TrainJob is looked at whenever anything about it or its JobSet changes, mostly a count in a status. Its objects follow
+from its spec and its runtime alone, so they are looked at again only when a person or a queue touched the TrainJob, or
+somebody touched the JobSet. Forgotten at a restart, when each unfinished TrainJob is looked at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from trainplane.api.meta import ObjectMeta
+    from trainplane.kube.resource import Key
+    from trainplane.operator.stores import Meta
+
+
+class Look(msgspec.Struct, frozen=True, gc=False):
+    """How a TrainJob and its JobSet looked when the objects were as they should."""
+
+    job_uid: str
+    touched: int
+    jobset_uid: str
+    jobset_generation: int
+
+
+class Settled:
+    """The TrainJobs that are settled, by key. Small: four atoms each, and none for finished ones."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Key, Look] = {}
+
+    def __len__(self) -> int:
+        return len(self._looks)
+
+    def note(self, key: Key, job: ObjectMeta, jobset: Meta) -> None:
+        """Remember that the objects of a TrainJob are as they should, with this JobSet."""
+        self._looks[key] = _look(job, jobset)
+
+    def holds(self, key: Key, job: ObjectMeta, jobset: Meta | None) -> bool:
+        """Say whether nothing was touched since."""
+        return jobset is not None and self._looks.get(key) == _look(job, jobset)
+
+    def forget(self, key: Key) -> None:
+        """Forget a TrainJob that is finished or gone."""
+        self._looks.pop(key, None)
+
+
+def _look(job: ObjectMeta, jobset: Meta) -> Look:
+    touched = hash((job.generation, *sorted(job.annotations.items()), *sorted(job.labels.items())))
+    return Look(job.uid, touched, jobset.uid, jobset.generation)

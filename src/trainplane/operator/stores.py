@@ -1,0 +1,125 @@
+"""What the operator sees of the cluster: four mirrors, each cut to what is read.
+
+TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its identity, owner and status are; its
+template is a copy of ours and ten times as large. Whether it is suspended is learnt as it passes by.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from trainplane.api import document
+from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.api.trainjob import JobStatus, TrainJob
+from trainplane.kube.projection import Index, Projection
+from trainplane.kube.store import Store
+from trainplane.operator.metrics import TALLY
+from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
+
+if TYPE_CHECKING:
+    from trainplane.api.document import Document
+    from trainplane.kube.resource import Key
+
+_JOB_SET_FIELDS: Final = Projection(
+    fields=frozenset({"status"}), metadata=frozenset({"generation", "deletionTimestamp", "ownerReferences"})
+)
+
+
+class Owner(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an owner reference that says whose an object is."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Meta(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of metadata that says which object this is, in which state, and whose."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = "0"
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    owner_references: list[Owner] = []
+
+    @property
+    def controller(self) -> Owner | None:
+        """The owner that controls the object, or None."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What we read of the answer to a write."""
+
+    metadata: Meta = Meta()
+
+
+class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How a JobSet is doing."""
+
+    conditions: list[Condition] | None = None
+    replicated_jobs_status: list[JobStatus] | None = None
+
+
+class JobSet(msgspec.Struct, frozen=True):
+    """A JobSet as far as the operator looks."""
+
+    metadata: Meta = Meta()
+    status: JobSetStatus = JobSetStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenJobSet:
+    """A JobSet, and whether its spec holds it back."""
+
+    meta: Meta
+    status: JobSetStatus
+    suspended: bool
+
+
+class _Held(msgspec.Struct, frozen=True):
+    suspend: bool | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    spec: _Held = _Held()
+
+
+_SUSPENDED: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.suspend else ())
+
+
+def _job_sets() -> Store:
+    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The mirrors, empty until reflectors fill them."""
+
+    train_jobs: Store = field(default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY}))
+    job_sets: Store = field(default_factory=_job_sets)
+    training_runtimes: Store = field(default_factory=lambda: Store(TRAINING_RUNTIMES))
+    cluster_training_runtimes: Store = field(default_factory=lambda: Store(CLUSTER_TRAINING_RUNTIMES))
+
+    def all(self) -> tuple[Store, ...]:
+        """Return every mirror, what others refer to first."""
+        return self.cluster_training_runtimes, self.training_runtimes, self.job_sets, self.train_jobs
+
+    def train_job(self, key: Key) -> Document[TrainJob] | None:
+        """Return a TrainJob; raises `api.errors.DecodeError` if it is none."""
+        entry = self.train_jobs.entry(key)
+        return None if entry is None else document.decode(entry.data, TrainJob)
+
+    def job_set(self, key: Key) -> SeenJobSet | None:
+        """Return a JobSet."""
+        entry = self.job_sets.entry(key)
+        if entry is None:
+            return None
+        seen = entry.decode(JobSet)
+        return SeenJobSet(seen.metadata, seen.status, suspended=bool(entry.indexed[0]))

@@ -1,0 +1,168 @@
+"""Admission over HTTP: fetches the facts that a verdict needs, asks `admission`, and answers the API server.
+
+Served by every replica from the start. Facts come from the mirrors; what a mirror does not know is read from the API
+server, so a runtime created a moment ago, or a replica that is still filling its mirrors, refuses nobody by mistake.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from trainplane.admission.defaulting import default_trainjob
+from trainplane.admission.jsonpatch import json_patch
+from trainplane.admission.message import describe
+from trainplane.admission.runtimes import validate_runtime
+from trainplane.admission.trainjobs import validate_trainjob
+from trainplane.api import document, names
+from trainplane.api.errors import DecodeError
+from trainplane.api.meta import ObjectMeta
+from trainplane.api.trainjob import RuntimeRef
+from trainplane.kube.admission import allow, deny, mutate
+from trainplane.kube.errors import NotFoundError
+from trainplane.operator.errors import OperatorError
+from trainplane.operator.resources import JOB_SETS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from trainplane.api.tree import Tree
+    from trainplane.kube.admission import AdmissionRequest
+    from trainplane.kube.admission import Verdict as Answer
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.webhook import Review
+    from trainplane.operator.runtimes import Runtime, Runtimes
+    from trainplane.operator.snapshot import Snapshots
+    from trainplane.render.findings import Verdict
+    from trainplane.render.pipeline import Pipeline
+
+Source: TypeAlias = Literal["live", "snapshot"]
+
+MUTATE_TRAIN_JOB: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
+VALIDATE_TRAIN_JOB: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
+VALIDATE_TRAINING_RUNTIME: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime"
+VALIDATE_CLUSTER_TRAINING_RUNTIME: Final = "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
+PATHS: Final = (
+    MUTATE_TRAIN_JOB,
+    VALIDATE_TRAIN_JOB,
+    VALIDATE_TRAINING_RUNTIME,
+    VALIDATE_CLUSTER_TRAINING_RUNTIME,
+)
+"""The paths of the reference: its webhook configurations serve ours, too."""
+
+
+class Webhooks:
+    """The reviews, by path."""
+
+    def __init__(
+        self, client: Client, runtimes: Runtimes, snapshots: Snapshots, pipeline: Pipeline, clock: Clock
+    ) -> None:
+        self._client = client
+        self._runtimes = runtimes
+        self._snapshots = snapshots
+        self._pipeline = pipeline
+        self._clock = clock
+
+    def routes(self) -> Mapping[str, Review]:
+        """Return the handlers for a webhook server."""
+        return {
+            MUTATE_TRAIN_JOB: self.default_train_job,
+            VALIDATE_TRAIN_JOB: self.validate_train_job,
+            VALIDATE_TRAINING_RUNTIME: self.validate_runtime,
+            VALIDATE_CLUSTER_TRAINING_RUNTIME: self.validate_runtime,
+        }
+
+    async def default_train_job(self, request: AdmissionRequest) -> Answer:
+        """Fill in what the schema cannot, and turn older fields into today's."""
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return allow()
+        new, old = request.decode(dict), _old(request)
+        runtime = None
+        if _asks_for_processes(new):
+            runtime, _ = await self._runtime(new, old, request.namespace)
+        defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
+        return mutate(json_patch(new, defaulted.tree), warnings=defaulted.warnings)
+
+    async def validate_train_job(self, request: AdmissionRequest) -> Answer:
+        """Say whether a TrainJob may be as it is."""
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return allow()
+        new, old = request.decode(dict), _old(request)
+        if old is not None and new.get("spec") == old.get("spec"):
+            return allow()  # labels, annotations, finalizers: nothing that rendering looks at
+        runtime, source = await self._runtime(new, old, request.namespace)
+        jobset = await self._jobset(new, old, request)
+        verdict = validate_trainjob(
+            new, old, runtime=runtime, runtime_source=source, jobset=jobset, pipeline=self._pipeline
+        )
+        return _answer(verdict, names.TRAIN_JOB)
+
+    async def validate_runtime(self, request: AdmissionRequest) -> Answer:
+        """Say whether a runtime of either kind may be as it is."""
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return allow()
+        return _answer(validate_runtime(request.decode(dict), _old(request)), request.kind.kind)
+
+    async def _runtime(self, new: Tree, old: Tree | None, namespace: str) -> tuple[Runtime | None, Source | None]:
+        """Return the runtime to judge by: of a TrainJob that has begun, the one that it began with."""
+        if old is not None:
+            kept = await self._kept(old, namespace)
+            if kept is not None:
+                return kept, "snapshot"
+        live = await self._live(new, namespace)
+        return live, None if live is None else "live"
+
+    async def _live(self, job: Tree, namespace: str) -> Runtime | None:
+        ref = _ref(job)
+        if ref is None:
+            return None
+        try:
+            found = await self._runtimes.find(ref, namespace)
+        except OperatorError:  # a kind that is no runtime, or a runtime that cannot be read: there is none to judge by
+            return None
+        return None if found is None else found.document
+
+    async def _kept(self, job: Tree, namespace: str) -> Runtime | None:
+        ref = _ref(job)
+        if ref is None:
+            return None
+        meta = document.view({**job.get("metadata", {}), "namespace": namespace}, ObjectMeta)
+        try:
+            return await self._snapshots.kept(meta, ref)
+        except OperatorError:  # a snapshot that cannot be used: the reconcile says so; judge by the runtime as it is
+            return None
+
+    async def _jobset(self, new: Tree, old: Tree | None, request: AdmissionRequest) -> Tree | None:
+        """Return the JobSet where an edit may collide with it: only what is rendered, and only of what exists."""
+        if old is None or _without_suspend(new) == _without_suspend(old):
+            return None
+        try:
+            return await self._client.get(JOB_SETS, request.name, request.namespace)
+        except NotFoundError:
+            return None
+
+
+def _old(request: AdmissionRequest) -> Tree | None:
+    return request.decode_old(dict) if request.operation == "UPDATE" else None
+
+
+def _ref(job: Tree) -> RuntimeRef | None:
+    try:
+        return document.view((job.get("spec") or {}).get("runtimeRef"), RuntimeRef)
+    except DecodeError:
+        return None
+
+
+def _asks_for_processes(job: Tree) -> bool:
+    trainer: Any = (job.get("spec") or {}).get("trainer") or {}
+    return isinstance(trainer.get("numProcPerNode"), str)
+
+
+def _without_suspend(job: Tree) -> Tree:
+    return {name: value for name, value in (job.get("spec") or {}).items() if name != "suspend"}
+
+
+def _answer(verdict: Verdict, kind: str) -> Answer:
+    if verdict.allowed:
+        return allow(warnings=verdict.warnings)
+    return deny(describe(verdict, kind), warnings=verdict.warnings)

@@ -1,0 +1,146 @@
+"""Where each field of a rendered object came from: the runtime, the TrainJob, a patch manager, or a plugin.
+
+A rendered tree begins as a private copy of the runtime's template, so **what nobody wrote came from the runtime**. Who
+writes leaves a mark: on a field (`marks.field(container, "image", origin)`) or on an entry of a list
+(`marks.entry(variable, origin)`). A mark covers everything below it until a deeper mark says otherwise, so a lookup
+walks from the root and takes the last mark it met. Marks are kept by the identity of the object written into, which
+costs a few dictionary writes while rendering, and no path is built until someone asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from trainplane.api import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from trainplane.api.tree import Step, Tree
+
+Source: TypeAlias = Literal["runtime", "trainjob", "patch", "plugin"]
+
+Path: TypeAlias = "tuple[Step, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a field came from."""
+
+    source: Source
+    name: str = ""
+    """The patch's manager or the plugin's name; empty for the runtime and the TrainJob, of which there is one."""
+    path: str = ""
+    """The field there that said so, where it is not the same field: `spec.trainer.image`."""
+
+    def __str__(self) -> str:
+        """Return the origin as people read it: `patch kueue.x-k8s.io/manager`, `trainjob spec.trainer.image`."""
+        return " ".join(part for part in (self.source, self.name, self.path) if part)
+
+
+RUNTIME: Final = Origin("runtime")
+
+
+def trainjob(path: str) -> Origin:
+    """Return the origin of what a field of the TrainJob says."""
+    return Origin("trainjob", path=path)
+
+
+class Marks:
+    """Who wrote which part of one tree."""
+
+    __slots__ = ("_by_identity", "_ground")
+
+    def __init__(self, ground: Origin = RUNTIME) -> None:
+        """Begin with a tree that came from `ground` as a whole."""
+        self._ground = ground
+        # The object is kept with its marks: an identity means nothing once its object is gone.
+        self._by_identity: dict[int, tuple[Any, dict[str | None, Origin]]] = {}
+
+    def field(self, holder: Tree, key: str, origin: Origin) -> None:
+        """Say who wrote a field of an object."""
+        self._of(holder)[key] = origin
+
+    def fields(self, holder: Tree, keys: Iterable[str], origin: Origin) -> None:
+        """Say who wrote some fields of an object."""
+        self._of(holder).update(dict.fromkeys(keys, origin))
+
+    def entry(self, entry: Any, origin: Origin) -> None:
+        """Say who wrote an object that stands in a list; what was known of it is forgotten."""
+        self._by_identity[id(entry)] = (entry, {None: origin})
+
+    def inherit(self, holder: Tree, former: Tree) -> None:
+        """Say of an object what is known of another, whose fields it took over."""
+        known = self._by_identity.get(id(former))
+        if known is not None:
+            self._by_identity[id(holder)] = (holder, dict(known[1]))
+
+    def origin_of(self, tree: Any, path: Path) -> Origin:
+        """Return who wrote what stands at a path.
+
+        Raises:
+            LookupError: nothing stands there.
+        """
+        origin = self._ground
+        for depth, step in enumerate(path):
+            below = trees.get(tree, step)
+            if below is None:
+                raise LookupError(f"nothing stands at step {depth} of {path!r}")
+            origin = self._step(tree, step, below, origin)
+            tree = below
+        return origin
+
+    def leaves(self, tree: Any) -> Iterator[tuple[Path, Any, Origin]]:
+        """Yield every value that has nothing below it, with its path and origin."""
+        yield from self._leaves(tree, (), self._ground)
+
+    def _leaves(self, tree: Any, path: Path, origin: Origin) -> Iterator[tuple[Path, Any, Origin]]:
+        steps: Iterable[tuple[str | int, Any]] = ()
+        if isinstance(tree, dict):
+            steps = tree.items()
+        elif isinstance(tree, list):
+            steps = enumerate(tree)
+        below = False
+        for step, value in steps:
+            below = True
+            yield from self._leaves(value, (*path, step), self._step(tree, step, value, origin))
+        if not below:
+            yield path, tree, origin
+
+    def _step(self, holder: Any, step: Step, value: Any, origin: Origin) -> Origin:
+        """Return who wrote `value`, which stands at a step of `holder`, given who wrote `holder`."""
+        known = self._by_identity.get(id(holder))
+        if known is not None and isinstance(step, str):
+            origin = known[1].get(step, origin)
+        if isinstance(value, dict):
+            known = self._by_identity.get(id(value))
+            if known is not None:
+                origin = known[1].get(None, origin)
+        return origin
+
+    def _of(self, holder: Any) -> dict[str | None, Origin]:
+        known = self._by_identity.get(id(holder))
+        if known is None:
+            known = self._by_identity[id(holder)] = (holder, {})
+        return known[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rendered:
+    """One object to apply: a complete body for server-side apply, and where each of its fields came from."""
+
+    tree: Tree
+    marks: Marks
+
+    def origin_of(self, *path: Step) -> Origin:
+        """Return where a field came from; steps as in `api.tree`: `"spec", "replicatedJobs", ("name", "node")`.
+
+        Raises:
+            LookupError: the object has nothing there.
+        """
+        return self.marks.origin_of(self.tree, path)
+
+    def leaves(self) -> Iterator[tuple[Path, Any, Origin]]:
+        """Yield every value that has nothing below it, with its path and origin."""
+        return self.marks.leaves(self.tree)

@@ -1,0 +1,102 @@
+"""Initializers: what is fetched before training, and with which credentials."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from trainplane.api import names
+from trainplane.render.findings import Finding
+from trainplane.render.origin import trainjob
+from trainplane.render.plan import variable
+from trainplane.render.plugin import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from trainplane.api.document import Document
+    from trainplane.api.jobset import Container
+    from trainplane.api.trainjob import InitializerSource, TrainJob
+    from trainplane.render.plan import Plan, PodSet
+
+_Part = Literal["dataset", "model"]
+
+_ANCESTORS: Final[dict[_Part, str]] = {"dataset": names.ANCESTOR_DATASET, "model": names.ANCESTOR_MODEL}
+_PATHS: Final = {"dataset": names.PATH_DATASET, "model": names.PATH_MODEL}
+_CACHE_SCHEME: Final = "cache://"
+"""A dataset served by the data cache is not written to a volume."""
+
+
+class Initializers(Plugin):
+    """Tells the dataset and model initializers what to fetch."""
+
+    name = "Initializers"
+
+    def enforce(self, plan: Plan) -> None:
+        """Set STORAGE_URI, the initializer's variables and its Secret in the container of its name."""
+        for part, source, ancestor in _wanted(plan):
+            at = f"spec.initializer.{part}"
+            for pods in plan.pod_sets:
+                container = pods.container(ancestor) if pods.ancestor == ancestor else None
+                if container is None:
+                    continue
+                if source.storage_uri is not None:
+                    uri = {"name": names.ENV_STORAGE_URI, "value": source.storage_uri}
+                    container.set_env(uri, origin=trainjob(f"{at}.storageUri"))
+                container.set_env(*map(variable, source.env), origin=trainjob(f"{at}.env"))
+                if source.secret_ref is not None:
+                    secret = {"secretRef": {"name": source.secret_ref.get("name", "")}}
+                    container.add_env_from(secret, origin=trainjob(f"{at}.secretRef"))
+
+    def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
+        """Require a replicated job and container for each initializer; warn if what it fetches would be lost."""
+        del old
+        for part, source, ancestor in _wanted(plan):
+            pods = _job_for(plan.pod_sets, ancestor)
+            if pods is None:
+                yield Finding(
+                    "spec.runtimeRef",
+                    f"the runtime has no replicated job {ancestor}, which spec.initializer.{part} needs: "
+                    f"choose a runtime that has one, or leave spec.initializer.{part} out",
+                )
+                continue
+            container = pods.container(ancestor)
+            if container is None:
+                yield Finding(
+                    "spec.runtimeRef",
+                    f"the runtime's job {pods.name} has no container {ancestor}, which spec.initializer.{part} needs",
+                )
+            elif pods.ancestor != ancestor:
+                yield (
+                    f"spec.initializer.{part} has no effect: the runtime's job {pods.name} lacks the label "
+                    f"{names.LABEL_ANCESTOR}={ancestor} on its Job template"
+                )
+            elif not (source.storage_uri or "").startswith(_CACHE_SCHEME) and not _shares(container, _PATHS[part]):
+                yield (
+                    f"what spec.initializer.{part} fetches will be lost: container {ancestor} of the runtime mounts no "
+                    f"volume at {_PATHS[part]}, so training cannot see it"
+                )
+
+
+def _wanted(plan: Plan) -> Iterator[tuple[_Part, InitializerSource, str]]:
+    initializer = plan.job.view.spec.initializer
+    if initializer is None:
+        return
+    for part, ancestor in _ANCESTORS.items():
+        source: InitializerSource | None = getattr(initializer, part)
+        if source is not None:
+            yield part, source, ancestor
+
+
+def _job_for(pod_sets: Iterable[PodSet], ancestor: str) -> PodSet | None:
+    """Return the job that is labelled for an initializer, else the one that is merely named so."""
+    labelled = [pods for pods in pod_sets if pods.ancestor == ancestor]
+    return next(iter([*labelled, *(pods for pods in pod_sets if pods.name == ancestor)]), None)
+
+
+def _shares(container: Container, path: str) -> bool:
+    """Say whether a container writes `path` to a volume."""
+    mounts = container.tree.get("volumeMounts") or ()
+    return any(
+        mount.get("name") == names.VOLUME_INITIALIZER or f"{path}/".startswith(mount["mountPath"].rstrip("/") + "/")
+        for mount in mounts
+    )

@@ -1,0 +1,29 @@
+"""PlainML: trainings whose framework needs nothing from us but pods.
+
+For runtimes without a policy, and for frameworks whose plugin leaves the number of nodes to us: XGBoost, Flux, and
+those of other packages.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainplane.render.origin import trainjob
+from trainplane.render.plugin import Plugin
+
+if TYPE_CHECKING:
+    from trainplane.render.plan import Plan
+
+
+class PlainML(Plugin):
+    """Lets the TrainJob say how many nodes train."""
+
+    name = "PlainML"
+
+    def enforce(self, plan: Plan) -> None:
+        """Set the number of training pods to spec.trainer.numNodes."""
+        policy = plan.policy
+        if policy is not None and (policy.torch or policy.mpi or policy.jax):
+            return
+        if plan.trainer_set and plan.trainer and plan.trainer.num_nodes is not None:
+            plan.trainer_set.set_pods(plan.trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))

@@ -1,0 +1,174 @@
+"""Torch: torchrun on every node, told by PET_ variables how many there are, which it is, and where the first one is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import names
+from trainplane.api.jobset import Container as Window
+from trainplane.api.runtime import PROCESS_WORDS
+from trainplane.render import resources
+from trainplane.render.findings import Finding
+from trainplane.render.origin import trainjob
+from trainplane.render.plugin import Plugin, RefusalError
+from trainplane.render.plugins import torchtune
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainplane.api.document import Document
+    from trainplane.api.runtime import TorchPolicy
+    from trainplane.api.trainjob import TrainJob
+    from trainplane.api.tree import Tree
+    from trainplane.render.plan import Container, Plan
+
+_AUTO: Final = "auto"
+_LOCAL_MEETING: Final = "--rdzv_endpoint=localhost:"
+
+
+class Torch(Plugin):
+    """Serves runtimes with `mlPolicy.torch`."""
+
+    name = "Torch"
+
+    def enforce(self, plan: Plan) -> None:
+        """Set the number of nodes, torch's variables and port, and torchtune's command where it is asked for."""
+        policy = _policy(plan)
+        if policy is None:
+            return
+        pods, trainer = plan.trainer_set, plan.trainer
+        if pods and trainer and trainer.num_nodes is not None:
+            pods.set_pods(trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
+        nodes = pods.count if pods else 1
+        processes = _processes(plan, policy)
+        address = _first_node(plan)
+        group, master = _group(nodes, processes), _master(address)
+        container = plan.trainer_container
+        if container:
+            container.set_env(*group)
+            if trainer and trainer.command == torchtune.ENTRYPOINT:
+                tuning = _tuning(plan, nodes, processes)
+                endpoint = f"{address}:{names.TRAINER_PORT}"
+                container.set("command", torchtune.command(tuning, _runtime_command(plan), endpoint))
+            else:
+                container.set_env(*master)
+                _meet_at(container, address, nodes)
+            if all(port.get("containerPort") != names.TRAINER_PORT for port in container.tree.get("ports") or ()):
+                container.set_ports({"containerPort": names.TRAINER_PORT})
+        for job, name, further in _further(plan, policy):
+            if further is None:
+                raise RefusalError("spec.runtimeRef", _no_target(job, name))
+            further.set_env(*group, *master)
+
+    def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding]:
+        """Check the targets of envInjection, variables that are torch's own, and what torchtune can do."""
+        del old
+        policy = _policy(plan)
+        if policy is None:
+            return
+        for job, name, further in _further(plan, policy):
+            if further is None:
+                yield Finding("spec.runtimeRef", _no_target(job, name))
+        trainer = plan.trainer
+        if trainer is None:
+            return
+        reserved = sorted({str(entry.get("name")) for entry in trainer.env} & names.TORCH_RESERVED)
+        if reserved:
+            yield Finding("spec.trainer.env", f"{', '.join(reserved)}: set by the torch plugin, leave out")
+        if trainer.command == torchtune.ENTRYPOINT:
+            nodes = plan.trainer_set.count if plan.trainer_set else 1
+            if trainer.num_nodes is not None:
+                nodes = trainer.num_nodes
+            yield from torchtune.findings(_tuning(plan, nodes, _said_processes(plan, policy)))
+
+
+def _policy(plan: Plan) -> TorchPolicy | None:
+    return plan.policy.torch if plan.policy else None
+
+
+def _node(plan: Plan) -> Window:
+    """Return the container whose resources count, to read from; an empty one if the runtime has none."""
+    pods = plan.trainer_set or plan.pod_set(names.JOB_NODE)
+    return (pods.container(names.CONTAINER_NODE) if pods else None) or Window({})
+
+
+def _first_node(plan: Plan) -> str:
+    pods = plan.trainer_set or plan.pod_set(names.JOB_NODE)
+    return pods.endpoint(0) if pods else f"{names.pod_hostname(plan.name, names.JOB_NODE, 0, 0)}.{plan.subdomain}"
+
+
+def _said_processes(plan: Plan, policy: TorchPolicy) -> int | str:
+    """Return processes per node as the TrainJob says, else the runtime (v2.0 and v2.1); else `auto`."""
+    said = plan.trainer.num_proc_per_node if plan.trainer else None
+    if said is None:
+        said = policy.num_proc_per_node
+    if said is None:
+        return _AUTO
+    if isinstance(said, int) or said in PROCESS_WORDS:
+        return said
+    try:
+        return int(said)
+    except ValueError:
+        words = ", ".join(PROCESS_WORDS)
+        raise RefusalError("spec.trainer.numProcPerNode", f"{said!r} is no number and none of {words}") from None
+
+
+def _processes(plan: Plan, policy: TorchPolicy) -> int | str:
+    """Return processes per node, or the word by which torch counts devices itself.
+
+    `cpu`, and `auto` without a GPU, mean one process for each processor of the container: torch would count those of
+    the machine.
+    """
+    said = _said_processes(plan, policy)
+    node = _node(plan)
+    if said == "cpu" or (said == _AUTO and not resources.gpus(node)):
+        return max(1, resources.cpus(node))
+    return said
+
+
+def _group(nodes: int, processes: int | str) -> tuple[Tree, ...]:
+    rank = {"fieldRef": {"fieldPath": names.FIELD_PATH_COMPLETION_INDEX}}
+    return (
+        {"name": names.TORCH_NNODES, "value": str(nodes)},
+        {"name": names.TORCH_NPROC_PER_NODE, "value": str(processes)},
+        {"name": names.TORCH_NODE_RANK, "valueFrom": rank},
+    )
+
+
+def _master(address: str) -> tuple[Tree, ...]:
+    return (
+        {"name": names.TORCH_MASTER_ADDR, "value": address},
+        {"name": names.TORCH_MASTER_PORT, "value": str(names.TRAINER_PORT)},
+    )
+
+
+def _tuning(plan: Plan, nodes: int, processes: int | str) -> torchtune.Tuning:
+    args = plan.trainer.args if plan.trainer else ()
+    return torchtune.Tuning(plan.job.view.spec.runtime_ref.name, nodes, processes, resources.gpus(_node(plan)), args)
+
+
+def _runtime_command(plan: Plan) -> list[str]:
+    """Return the command of the training container before the TrainJob replaced it."""
+    pods = plan.trainer_set
+    entries = plan.runtime_pod_spec(pods).get("containers") or () if pods else ()
+    return next((entry.get("command") or [] for entry in entries if entry.get("name") == names.CONTAINER_NODE), [])
+
+
+def _meet_at(container: Container, address: str, nodes: int) -> None:
+    """Let nodes that a runtime's own `tune run` lets meet at localhost meet at the first of them."""
+    command = container.command
+    if nodes > 1 and command[:2] == torchtune.ENTRYPOINT and any(word.startswith(_LOCAL_MEETING) for word in command):
+        meeting = f"--rdzv_endpoint={address}:"
+        container.set("command", [word.replace(_LOCAL_MEETING, meeting) for word in command])
+
+
+def _further(plan: Plan, policy: TorchPolicy) -> Iterator[tuple[str, str, Container | None]]:
+    """Yield the containers beside the training container that get torch's variables, or None where one is missing."""
+    for target in policy.env_injection.targets if policy.env_injection else ():
+        pods = plan.pod_set(target.job_name)
+        for name in target.container_names:
+            yield target.job_name, name, pods.any_container(name) if pods else None
+
+
+def _no_target(job: str, container: str) -> str:
+    return f"mlPolicy.torch.envInjection names container {container} of job {job}, which the runtime does not have"

@@ -1,0 +1,126 @@
+"""What stands in a TrainJob's way, and how it is told."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from tests.unit.operator.objects import COMPLETED, NAMESPACE, counts, runtime, train_job
+from tests.unit.operator.world import DONE, World
+from trainplane.kube.controller import RequeueAfter
+from trainplane.kube.errors import InvalidError
+from trainplane.kube.lease import LeadershipLostError
+from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError, SnapshotError
+from trainplane.operator.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CONFIG_MAPS,
+    JOB_SETS,
+    TRAIN_JOBS,
+)
+from trainplane.render.errors import RenderError
+
+
+async def test_a_missing_runtime_is_told_and_waited_for() -> None:
+    world = World()
+    world.put(TRAIN_JOBS, train_job(suspend=True))
+    world.sync()
+    with pytest.raises(RuntimeMissingError, match="ClusterTrainingRuntime 'torch' does not exist: create it"):
+        await world.reconcile()
+    assert world.conditions() == [("Suspended", "True", "Suspended")]  # the status is written all the same
+    assert world.news() == ["Suspended", "TrainJobResourcesCreationFailed"]
+    world.with_runtime()
+    assert await world.settle() == DONE
+    assert world.job_set() is not None
+
+
+async def test_an_unsupported_runtime_fails_the_trainjob() -> None:
+    world = World()
+    world.put(TRAIN_JOBS, train_job(runtime_ref={"kind": "Pipeline", "apiGroup": "example.com"}))
+    assert await world.settle() == DONE
+    assert world.conditions() == [("Failed", "True", "TrainingRuntimeNotSupported")]
+    assert "Pipeline.example.com" in world.train_job()["status"]["conditions"][0]["message"]
+
+
+async def test_what_the_api_server_refuses_is_told() -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job())
+    world.client.refuse["apply jobsets"] = deque([InvalidError("metadata.name: too long")])
+    world.sync()
+    with pytest.raises(InvalidError):
+        await world.reconcile()
+    assert world.news() == ["TrainJobResourcesCreationFailed"]
+    assert "metadata.name: too long" in world.messages()[0]
+    assert await world.settle() == DONE
+    assert world.job_set() is not None
+
+
+async def test_what_cannot_be_rendered_is_told() -> None:
+    world = World()
+    broken = runtime()
+    broken["spec"]["template"]["spec"]["replicatedJobs"] = "none"
+    world.put(CLUSTER_TRAINING_RUNTIMES, broken)
+    world.put(TRAIN_JOBS, train_job())
+    world.sync()
+    with pytest.raises(RenderError, match="form of a JobSet"):
+        await world.reconcile()
+    assert world.news() == ["TrainJobResourcesCreationFailed"]
+
+
+async def test_a_jobset_of_somebody_else_is_left_alone() -> None:
+    world = World().with_runtime()
+    theirs = {"metadata": {"name": "job", "namespace": NAMESPACE}, "spec": {"suspend": True}, "status": {}}
+    theirs["status"] = {"conditions": [COMPLETED], "replicatedJobsStatus": [counts(succeeded=1)]}
+    world.put(JOB_SETS, theirs)
+    world.put(TRAIN_JOBS, train_job())
+    world.sync()
+    with pytest.raises(ForeignObjectError, match="delete it, or give the TrainJob another name"):
+        await world.reconcile()
+    assert world.take_writes() == []
+    assert world.conditions() == []
+    assert world.news() == ["TrainJobResourcesCreationFailed"]
+
+
+@pytest.mark.parametrize("left", ["jobset", "snapshot"])
+async def test_an_earlier_self_is_waited_for_without_a_word(left: str) -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(meta={"uid": "first"}))
+    await world.settle()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.delete(TRAIN_JOBS)
+    if left == "snapshot":
+        world.delete(JOB_SETS)
+    await world.settle()
+    world.take_writes()
+    world.put(TRAIN_JOBS, train_job(meta={"uid": "second"}))
+    world.sync()
+    assert await world.reconcile() == RequeueAfter(2.0)
+    assert world.conditions() == []
+    assert world.news() == ["JobSetCreated"]  # the first one's
+    if left == "jobset":
+        world.delete(JOB_SETS)
+    world.delete(CONFIG_MAPS, "job-runtime-snapshot")
+    await world.settle()
+    assert world.job_set()["metadata"]["ownerReferences"][0]["uid"] == "second"  # type: ignore[index] # it exists
+
+
+async def test_a_snapshot_of_somebody_else_stops_the_trainjob() -> None:
+    world = World().with_runtime()
+    world.put(
+        CONFIG_MAPS, {"metadata": {"name": "job-runtime-snapshot", "namespace": NAMESPACE}, "data": {"runtime": "x"}}
+    )
+    world.put(TRAIN_JOBS, train_job())
+    world.sync()
+    with pytest.raises(SnapshotError, match="not controlled by this TrainJob"):
+        await world.reconcile()
+    assert world.job_set() is None
+
+
+async def test_who_does_not_lead_writes_nothing() -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(suspend=True))
+    world.leads = False
+    world.sync()
+    with pytest.raises(LeadershipLostError):
+        await world.reconcile()
+    assert world.take_writes() == []

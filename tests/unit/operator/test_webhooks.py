@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, train_job
+from tests.unit.operator.world import PIPELINE, World
+from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdict
+from trainplane.kube.testing.patches import json_patch
+from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, TRAIN_JOBS
+from trainplane.operator.webhooks import (
+    MUTATE_TRAIN_JOB,
+    PATHS,
+    VALIDATE_CLUSTER_TRAINING_RUNTIME,
+    VALIDATE_TRAIN_JOB,
+    Webhooks,
+)
+
+Tree = dict[str, Any]
+
+PATCH = {"manager": "example.com/team", "trainingRuntimeSpec": {"template": {"metadata": {"labels": {"a": "b"}}}}}
+
+
+def raw(tree: Tree | None) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(tree)) if tree is not None else msgspec.Raw(b"null")
+
+
+async def ask(world: World, path: str, new: Tree | None, old: Tree | None = None, operation: str = "") -> Verdict:
+    webhooks = Webhooks(world.client, world.runtimes, world.snapshots, PIPELINE, world.clock)
+    some = new or old or {}
+    request = AdmissionRequest(
+        uid="1",
+        operation=operation or ("CREATE" if old is None else "UPDATE"),  # type: ignore[arg-type] # one of the words
+        kind=GroupVersionKind(kind=some["kind"]),
+        name=some["metadata"]["name"],
+        namespace=some["metadata"].get("namespace", ""),
+        object=raw(new),
+        old_object=raw(old),
+    )
+    answer = webhooks.routes()[path](request)
+    return answer if isinstance(answer, Verdict) else await answer
+
+
+@pytest.fixture
+def world() -> World:
+    world = World().with_runtime()
+    world.sync()
+    return world
+
+
+def test_the_paths_are_the_references(world: World) -> None:
+    webhooks = Webhooks(world.client, world.runtimes, world.snapshots, PIPELINE, world.clock)
+    assert tuple(webhooks.routes()) == PATHS
+    assert PATHS == (
+        "/mutate-trainer-kubeflow-org-v1alpha1-trainjob",
+        "/validate-trainer-kubeflow-org-v1alpha1-trainjob",
+        "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime",
+        "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime",
+    )
+
+
+async def test_patches_are_stamped(world: World) -> None:
+    job = train_job(runtimePatches=[PATCH])
+    verdict = await ask(world, MUTATE_TRAIN_JOB, job)
+    assert verdict.allowed
+    stored = json_patch(job, [dict(operation) for operation in verdict.patch])
+    assert stored["spec"]["runtimePatches"][0]["time"] == "2026-01-01T00:00:00Z"
+    assert world.client.asked == []
+
+
+async def test_an_unchanged_patch_keeps_its_time(world: World) -> None:
+    old = train_job(runtimePatches=[{**PATCH, "time": "2025-01-01T00:00:00Z"}])
+    new = train_job(runtimePatches=[{**PATCH, "time": "2025-01-01T00:00:00Z"}], suspend=True)
+    verdict = await ask(world, MUTATE_TRAIN_JOB, new, old)
+    assert verdict.allowed
+    assert verdict.patch == []
+
+
+async def test_a_word_for_processes_needs_the_runtime(world: World) -> None:
+    job = train_job(trainer={"numProcPerNode": "gpu", "resourcesPerNode": {"limits": {"nvidia.com/gpu": "4"}}})
+    verdict = await ask(world, MUTATE_TRAIN_JOB, job)
+    stored = json_patch(job, [dict(operation) for operation in verdict.patch])
+    assert stored["spec"]["trainer"]["numProcPerNode"] == 4
+
+
+async def test_a_good_trainjob_costs_no_request(world: World) -> None:
+    assert (await ask(world, VALIDATE_TRAIN_JOB, train_job())).allowed
+    assert world.client.asked == []
+
+
+async def test_a_runtime_made_a_moment_ago_is_found() -> None:
+    world = World()
+    world.sync()
+    world.with_runtime()
+    assert (await ask(world, VALIDATE_TRAIN_JOB, train_job())).allowed
+    assert [str(one) for one in world.client.asked] == ["get clustertrainingruntimes torch"]
+
+
+async def test_a_missing_runtime_is_a_403_that_says_so() -> None:
+    verdict = await ask(World(), VALIDATE_TRAIN_JOB, train_job())
+    assert not verdict.allowed
+    assert verdict.code == 403
+    assert "torch" in verdict.message
+
+
+@pytest.mark.parametrize("ref", [{"kind": "Job"}, {"apiGroup": "batch"}])
+async def test_what_is_no_runtime_is_refused(world: World, ref: Tree) -> None:
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(runtime_ref=ref))
+    assert (verdict.allowed, verdict.code) == (False, 403)
+
+
+async def test_a_reserved_variable_is_refused(world: World) -> None:
+    job = train_job(trainer={"env": [{"name": "PET_NODE_RANK", "value": "1"}]})
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, job)
+    assert (verdict.allowed, verdict.code) == (False, 403)
+    assert "PET_NODE_RANK" in verdict.message
+
+
+async def test_labels_may_change_when_the_runtime_is_gone() -> None:
+    world = World()
+    old, new = train_job(), train_job(meta={"labels": {"a": "b"}})
+    assert (await ask(world, VALIDATE_TRAIN_JOB, new, old)).allowed
+    assert world.client.asked == []
+
+
+async def begun(**spec: Any) -> World:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(**spec))
+    await world.settle()
+    world.client.asked.clear()
+    return world
+
+
+async def test_an_update_is_judged_by_the_snapshot() -> None:
+    world = await begun(suspend=True)
+    world.delete(CLUSTER_TRAINING_RUNTIMES, "torch", "")
+    world.sync()
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(suspend=False), train_job(suspend=True))
+    assert verdict.allowed, verdict.message
+    assert [str(one) for one in world.client.asked] == ["get configmaps job-runtime-snapshot"]
+
+
+async def test_an_update_before_the_first_reconcile_is_judged_by_the_runtime(world: World) -> None:
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(suspend=True), train_job())
+    assert verdict.allowed, verdict.message
+
+
+async def test_a_snapshot_that_cannot_be_used_does_not_lock_the_trainjob(world: World) -> None:
+    theirs = {"metadata": {"name": "job-runtime-snapshot", "namespace": NAMESPACE}, "data": {"runtime": "x"}}
+    world.put(CONFIG_MAPS, theirs)
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(suspend=True), train_job())
+    assert verdict.allowed, verdict.message
+
+
+async def test_patches_of_a_trainjob_with_active_pods_are_refused() -> None:
+    world = await begun(suspend=True)
+    world.jobset_says(counts(active=1))
+    old = train_job(suspend=True, runtimePatches=[PATCH])
+    new = train_job(suspend=True, runtimePatches=[{**PATCH, "trainingRuntimeSpec": {}}])
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, new, old)
+    assert (verdict.allowed, verdict.code) == (False, 403)
+    assert "node" in verdict.message
+    assert "get jobsets job" in [str(one) for one in world.client.asked]
+
+
+async def test_runtimes_are_validated(world: World) -> None:
+    good = runtime()
+    assert (await ask(world, VALIDATE_CLUSTER_TRAINING_RUNTIME, good)).allowed
+    bad = runtime()
+    bad["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = 2
+    verdict = await ask(world, VALIDATE_CLUSTER_TRAINING_RUNTIME, bad)
+    assert (verdict.allowed, verdict.code) == (False, 403)
+    assert "replicas" in verdict.message
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_deletes_always_pass(world: World, path: str) -> None:
+    old = train_job() if "runtime" not in path else runtime()
+    assert (await ask(world, path, None, {**old, "status": condition("x")}, operation="DELETE")).allowed

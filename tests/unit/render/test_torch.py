@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.render.objects import (
+    PIPELINE,
+    container_of,
+    in_container,
+    job,
+    node,
+    origin,
+    patch,
+    pods_of,
+    render,
+    replicated_job,
+    runtime,
+    torch,
+    values_of,
+)
+from trainplane.api.tree import get
+from trainplane.render.errors import PluginRefusedError
+
+RANK = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+GPU, CPU = "nvidia.com/gpu", "cpu"
+
+
+def processes(have: dict[str, Any] | None, said: dict[str, Any] | None, number: Any = None, policy: Any = None) -> Any:
+    """Return PET_NPROC_PER_NODE for resources of the runtime, of the TrainJob, and what both say of processes."""
+    trainer: dict[str, Any] = {"numNodes": 1}
+    if said is not None:
+        trainer["resourcesPerNode"] = said
+    if number is not None:
+        trainer["numProcPerNode"] = number
+    given = {"numProcPerNode": policy} if policy is not None else {}
+    container = node(resources=have) if have is not None else node()
+    return values_of(container_of(render(job(trainer=trainer), torch(container, **given))))["PET_NPROC_PER_NODE"]
+
+
+class TestWorkedExample:
+    """The contract's example of torch-distributed with two nodes."""
+
+    def test_it(self) -> None:
+        said = {"numNodes": 2, "command": ["torchrun", "t.py"], "env": [{"name": "A", "value": "1"}]}
+        rendering = render(job(trainer=said), torch())
+        assert rendering.jobset.tree == {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "kind": "JobSet",
+            "metadata": {
+                "name": "job",
+                "namespace": "team",
+                "ownerReferences": [
+                    {
+                        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+                        "kind": "TrainJob",
+                        "name": "job",
+                        "uid": "uid-1",
+                        "controller": True,
+                        "blockOwnerDeletion": True,
+                    }
+                ],
+            },
+            "spec": {
+                "suspend": False,
+                "replicatedJobs": [
+                    {
+                        "name": "node",
+                        "groupName": "default",
+                        "replicas": 1,
+                        "template": {
+                            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                            "spec": {
+                                "parallelism": 2,
+                                "completions": 2,
+                                "template": {
+                                    "spec": {
+                                        "containers": [
+                                            {
+                                                "name": "node",
+                                                "image": "torch",
+                                                "command": ["torchrun", "t.py"],
+                                                "env": [
+                                                    {"name": "A", "value": "1"},
+                                                    {"name": "PET_NNODES", "value": "2"},
+                                                    {"name": "PET_NPROC_PER_NODE", "value": "1"},
+                                                    {"name": "PET_NODE_RANK", "valueFrom": RANK},
+                                                    {"name": "PET_MASTER_ADDR", "value": "job-node-0-0.job"},
+                                                    {"name": "PET_MASTER_PORT", "value": "29500"},
+                                                ],
+                                                "ports": [{"containerPort": 29500}],
+                                            }
+                                        ]
+                                    }
+                                },
+                            },
+                        },
+                    }
+                ],
+            },
+        }
+        assert rendering.objects == (rendering.jobset,)
+        assert origin(rendering.jobset, *in_container("env", ("name", "PET_NNODES"), "value")) == "plugin Torch"
+        assert origin(rendering.jobset, *in_container("ports", 0)) == "plugin Torch"
+
+
+class TestProcesses:
+    """Processes per node: a number if one is said, `auto` on GPUs, else one for each processor."""
+
+    @pytest.mark.parametrize(
+        ("have", "said", "result"),
+        [
+            (None, None, "1"),
+            ({"requests": {CPU: 4}}, None, "4"),
+            ({"limits": {CPU: 4}}, None, "4"),
+            ({"limits": {CPU: 8}, "requests": {CPU: 4}}, None, "4"),
+            ({"limits": {CPU: 8}, "requests": {CPU: 0}}, None, "8"),
+            ({"requests": {CPU: "500m"}}, None, "1"),
+            ({"requests": {CPU: "2500m"}}, None, "3"),
+            ({"requests": {CPU: 0.5}}, None, "1"),
+            ({"limits": {GPU: 1}}, None, "auto"),
+            ({"requests": {"amd.com/GPU": "2"}, "limits": {CPU: 4}}, None, "auto"),
+            ({"limits": {GPU: 0, CPU: 3}}, None, "3"),
+            ({"limits": {"nvidia.com/mig-1g.5gb": 1, CPU: 3}}, None, "auto"),
+            ({"limits": {"google.com/tpu": 4, CPU: 3}}, None, "3"),
+            (None, {"requests": {CPU: 6}}, "6"),
+            (None, {"limits": {GPU: 2}}, "auto"),
+            ({"limits": {CPU: 2}}, {"limits": {CPU: 5}}, "5"),
+            ({"limits": {GPU: 2}}, {"limits": {CPU: 5}}, "auto"),
+            ({"requests": {CPU: 2}}, {"requests": {"memory": "1Gi"}}, "2"),
+        ],
+    )
+    def test_by_resources(self, have: Any, said: Any, result: str) -> None:
+        assert processes(have, said) == result
+
+    @pytest.mark.parametrize("resources", [None, {"limits": {GPU: 4}}, {"limits": {CPU: 4}}])
+    def test_a_number_of_the_trainjob_wins(self, resources: Any) -> None:
+        assert processes(resources, None, number=3) == "3"
+        assert processes(resources, None, number=3, policy=7) == "3"
+        assert processes(resources, None, number="3", policy="auto") == "3"
+
+    @pytest.mark.parametrize(
+        ("policy", "resources", "result"),
+        [
+            (7, {"limits": {CPU: 4}}, "7"),
+            ("7", {"limits": {CPU: 4}}, "7"),
+            ("auto", {"limits": {CPU: 4}}, "4"),
+            ("auto", {"limits": {GPU: 4}}, "auto"),
+            ("cpu", {"limits": {GPU: 4, CPU: 3}}, "3"),
+            ("cpu", None, "1"),
+            ("gpu", {"limits": {GPU: 4}}, "gpu"),
+            ("gpu", {"limits": {CPU: 4}}, "gpu"),
+        ],
+    )
+    def test_words_of_older_runtimes_are_honoured(self, policy: Any, resources: Any, result: str) -> None:
+        assert processes(resources, None, policy=policy) == result
+
+    @pytest.mark.parametrize(("number", "result"), [("auto", "4"), ("cpu", "4"), ("gpu", "gpu")])
+    def test_words_that_an_older_release_stored_in_a_trainjob_too(self, number: str, result: str) -> None:
+        assert processes({"limits": {CPU: 4}}, None, number=number, policy=2) == result
+
+    def test_a_text_that_is_neither_is_refused(self) -> None:
+        wrong = job(trainer={"numProcPerNode": "many"})
+        with pytest.raises(PluginRefusedError, match=r"numProcPerNode: 'many' is no number .* \(plugin Torch\)"):
+            render(wrong, torch())
+        (finding,) = PIPELINE.validate(wrong, None, torch()).errors
+        assert finding.path == "spec.trainer.numProcPerNode"
+
+    def test_an_amount_that_is_no_quantity_is_the_users(self) -> None:
+        with pytest.raises(PluginRefusedError, match=r"cpu: '1x' is no quantity"):
+            render(job(trainer={"resourcesPerNode": {"limits": {CPU: "1x"}}}), torch())
+
+    def test_an_elastic_policy_changes_nothing(self) -> None:
+        elastic = torch(nodes=None, elasticPolicy={"minNodes": 2, "maxNodes": 4})
+        assert render(job(), elastic).jobset.tree == render(job(), torch(nodes=None)).jobset.tree
+
+
+class TestAddress:
+    def test_a_subdomain_is_respected(self) -> None:
+        have = torch().put("spec", "template", "spec", "network", value={"subdomain": "net"})
+        assert values_of(container_of(render(job(trainer={}), have)))["PET_MASTER_ADDR"] == "job-node-0-0.net"
+
+    def test_so_is_another_name_of_the_job(self) -> None:
+        have = torch(replicated_job("worker", "trainer", containers=[{"name": "node"}]))
+        container = container_of(render(job(), have), job="worker")
+        assert values_of(container)["PET_MASTER_ADDR"] == "job-worker-0-0.job"
+
+    def test_a_port_of_the_runtime_stays(self) -> None:
+        container = container_of(render(job(trainer={}), torch(node(ports=[{"containerPort": 8080}]))))
+        assert container["ports"] == [{"containerPort": 8080}, {"containerPort": 29500}]
+
+    def test_the_runtime_may_have_named_torchs_own(self) -> None:
+        have = torch(node(ports=[{"containerPort": 29500, "name": "rdzv"}]))
+        assert container_of(render(job(trainer={}), have))["ports"] == [{"containerPort": 29500, "name": "rdzv"}]
+
+
+class TestWithoutTrainer:
+    """A TrainJob that leaves all to the runtime trains on all its nodes too."""
+
+    def test_variables_and_port_are_set(self) -> None:
+        container = container_of(render(job(), torch(nodes=3)))
+        assert values_of(container)["PET_NNODES"] == "3"
+        assert values_of(container)["PET_MASTER_ADDR"] == "job-node-0-0.job"
+        assert container["ports"] == [{"containerPort": 29500}]
+
+    @pytest.mark.parametrize(("nodes", "place"), [(1, "localhost"), (2, "job-node-0-0.job")])
+    def test_nodes_of_a_runtimes_own_tune_run_meet(self, nodes: int, place: str) -> None:
+        command = ["tune", "run", "--rdzv_endpoint=localhost:29500", "full_finetune_distributed"]
+        container = container_of(render(job(), torch(node(command=command), nodes=nodes)))
+        assert container["command"] == [*command[:2], f"--rdzv_endpoint={place}:29500", *command[3:]]
+
+    def test_a_runtime_that_trains_nowhere_is_left_alone(self) -> None:
+        have = torch(replicated_job("other"))
+        assert container_of(render(job(trainer={"numNodes": 3}), have), "other", "other") == {
+            "name": "other",
+            "image": "image/other",
+        }
+        assert pods_of(render(job(trainer={"numNodes": 3}), have), "other") == (1, 1)
+
+    def test_other_frameworks_get_nothing(self) -> None:
+        assert container_of(render(job(trainer={}), runtime(policy={"jax": {}}))) == {"name": "node", "image": "torch"}
+
+
+JOB = replicated_job(
+    "node",
+    "trainer",
+    containers=[{"name": "node"}, {"name": "monitor"}],
+    initContainers=[{"name": "check"}, {"name": "monitor"}],
+)
+ALL = ["PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"]
+
+
+class TestFurtherContainers:
+    def have(self, job_name: str, *containers: str) -> Any:
+        target = {"jobName": job_name, "containerNames": list(containers)}
+        return torch(JOB, replicated_job("other"), nodes=2, envInjection={"targets": [target]})
+
+    def test_containers_and_init_containers_get_all_variables(self) -> None:
+        rendering = render(job(), self.have("node", "monitor", "check"))
+        assert list(values_of(container_of(rendering, "monitor"))) == ALL
+        pod = get(rendering.jobset.tree, *in_container()[:-2])
+        assert [list(values_of(entry)) for entry in pod["initContainers"]] == [ALL, []]
+        assert "ports" not in container_of(rendering, "monitor")
+
+    def test_also_beside_torchtune_and_in_another_job(self) -> None:
+        tuned = job(trainer={"command": ["tune", "run"]}, runtime_name="torchtune-llama3.2-1b")
+        rendering = render(tuned, self.have("other", "other"))
+        assert list(values_of(container_of(rendering, "other", "other"))) == ALL
+        assert values_of(container_of(rendering, "other", "other"))["PET_NNODES"] == "2"
+
+    @pytest.mark.parametrize("target", [("node", "ghost"), ("ghost", "monitor")])
+    def test_a_target_that_is_missing_is_refused(self, target: tuple[str, str]) -> None:
+        have = self.have(*target)
+        with pytest.raises(PluginRefusedError, match=f"container {target[1]} of job {target[0]}"):
+            render(job(), have)
+        (finding,) = PIPELINE.validate(job(), None, have).errors
+        assert finding.path == "spec.runtimeRef"
+        assert finding.cause == "Invalid"
+
+
+class TestValidation:
+    def test_variables_that_are_torchs_own(self) -> None:
+        env = [{"name": name, "value": "1"} for name in ("PET_NODE_RANK", "MINE", "PET_MASTER_ADDR")]
+        (finding,) = PIPELINE.validate(job(trainer={"env": env}), None, torch()).errors
+        assert finding.path == "spec.trainer.env"
+        assert finding.problem.startswith("PET_MASTER_ADDR, PET_NODE_RANK:")
+
+    def test_they_are_anyones_in_other_frameworks(self) -> None:
+        env = [{"name": "PET_NODE_RANK", "value": "1"}]
+        assert PIPELINE.validate(job(trainer={"env": env}), None, runtime()).allowed
+
+    def test_a_request_over_the_limit(self) -> None:
+        said = job(trainer={"resourcesPerNode": {"requests": {CPU: 4, "memory": "1Gi"}}})
+        (finding,) = PIPELINE.validate(said, None, torch(node(resources={"limits": {CPU: 2, "memory": "1Gi"}}))).errors
+        assert finding.path == "spec.trainer.resourcesPerNode"
+        assert "request 4 of cpu and be limited to 2" in finding.problem
+
+    def test_what_the_runtime_alone_says_is_the_admins(self) -> None:
+        odd = torch(node(resources={"limits": {CPU: 2}, "requests": {CPU: 4}}))
+        assert PIPELINE.validate(job(trainer={"numNodes": 2}), None, odd).allowed
+
+    @pytest.mark.parametrize("trainer", [None, {}, {"numNodes": 4, "command": ["torchrun"], "numProcPerNode": 2}])
+    def test_a_good_trainjob(self, trainer: Any) -> None:
+        said = {} if trainer is None else {"trainer": trainer}
+        verdict = PIPELINE.validate(job(patch(nodeSelector={"a": "b"}), **said), None, torch())
+        assert verdict.allowed
+        assert verdict.warnings == ()
