@@ -32,6 +32,7 @@ from trainplane.kube.lease import LeaderElector
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.reflector import Reflector
+from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
 from trainplane.operator import events, serving, webhooks
 from trainplane.operator.metrics import TrainJobMetrics
@@ -60,6 +61,9 @@ TRAIN_JOB_CONTROLLER = "trainjob_controller"
 TRAINING_RUNTIME_CONTROLLER = "trainingruntime_controller"
 CLUSTER_TRAINING_RUNTIME_CONTROLLER = "clustertrainingruntime_controller"
 
+LAST_WORDS_SECONDS = 3.0
+"""How long news that was recorded may still take to be written at the end: well within a pod's 30 seconds."""
+
 
 @dataclass
 class Operator:
@@ -69,11 +73,11 @@ class Operator:
     client: Client
     clock: Clock = field(default_factory=SystemClock)
     pipeline: Pipeline = field(default_factory=Pipeline.default)
+    metrics: Metrics = field(default_factory=lambda: Metrics(SystemClock()))
 
     def __post_init__(self) -> None:
         clock, client, configuration = self.clock, self.client, self.settings.configuration
         self.stores = Stores()
-        self.metrics = Metrics(clock)
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
         lease = self.settings.lease()
@@ -156,6 +160,9 @@ class Operator:
                     group.create_task(self.recorder.run(), name="events"),
                 ]
                 await self.manager.run(None if self.elector is None else self._leader(self.elector, group, helpers))
+                with contextlib.suppress(TimeoutError):
+                    async with self.clock.timeout(LAST_WORDS_SECONDS):
+                        await self.recorder.drain()
                 for helper in helpers:
                     helper.cancel()
             if self.elector is not None:
@@ -207,8 +214,9 @@ class Operator:
 async def serve(settings: Settings) -> None:
     """Run one replica until it is told to end."""
     config: Config = load_config(settings.kubeconfig)
-    async with Client.connect(config) as client:
-        operator = Operator(settings, client)
+    metrics = Metrics(SystemClock())
+    async with Client(Transport(config, requested=metrics.requested)) as client:
+        operator = Operator(settings, client, metrics=metrics)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, operator.stop)

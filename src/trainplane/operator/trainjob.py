@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
-from trainplane.kube.controller import DONE, RequeueAfter
+from trainplane.api.errors import DecodeError
+from trainplane.api.meta import ObjectMeta
+from trainplane.kube.controller import DONE, RequeueAfter, Terminal
 from trainplane.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from trainplane.api.document import Document
-    from trainplane.api.meta import ObjectMeta
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
@@ -74,7 +75,14 @@ class TrainJobReconciler:
 
     async def reconcile(self, key: Key) -> Result:
         """Tell the story of one TrainJob."""
-        job = self.stores.train_job(key)
+        try:
+            job = self.stores.train_job(key)
+        except DecodeError as error:  # stored under a schema that we do not know; nothing becomes right by itself
+            self._record(
+                ObjectMeta(name=key.name, namespace=key.namespace, uid=self.stores.train_jobs.uid(key) or ""),
+                (events.creation_failed(error),),
+            )
+            return Terminal(error)
         if job is None:
             self._forget(key)
             return DONE

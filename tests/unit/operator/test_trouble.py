@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.operator.objects import COMPLETED, NAMESPACE, counts, runtime, train_job
 from tests.unit.operator.world import DONE, World
-from trainplane.kube.controller import RequeueAfter
+from trainplane.kube.controller import RequeueAfter, Terminal
 from trainplane.kube.errors import InvalidError
 from trainplane.kube.lease import LeadershipLostError
 from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError, SnapshotError
@@ -123,4 +123,15 @@ async def test_who_does_not_lead_writes_nothing() -> None:
     world.sync()
     with pytest.raises(LeadershipLostError):
         await world.reconcile()
+    assert world.take_writes() == []
+
+
+async def test_a_trainjob_that_cannot_be_read_is_told_and_not_tried_again() -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(trainer={"numNodes": "two"}))
+    world.sync()
+    result = await world.reconcile()
+    assert isinstance(result, Terminal)
+    assert "spec.trainer.numNodes" in str(result.error)
+    assert world.news() == ["TrainJobResourcesCreationFailed"]
     assert world.take_writes() == []

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("aiohttp", "yarl", "yaml", "cryptography", "prometheus_client", "uvloop", "structlog", "email.utils")
+HEAVY = ("aiohttp", "yarl", "yaml", "cryptography", "prometheus_client", "uvloop", "email.utils")
 
 
 @pytest.mark.parametrize("module", ["client", "sync", "config", "transport"])
