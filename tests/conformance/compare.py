@@ -1,0 +1,109 @@
+"""Differences between two observations of one case, each at the smallest path that differs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.conformance.cases import Case, Step, Tree
+    from tests.conformance.side import Answer
+
+ABSENT = "<absent>"
+_ROOT = "<nil>"
+"""What the API server calls the whole object; it adds a cause for it to almost every refusal."""
+_DENIED = re.compile(r'^admission webhook "[^"]+" denied the request: ')
+_NAMED = re.compile(r"(?:^|\[|, |: |- )((?:spec|metadata)[\w.\[\]=/-]*): ", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What admission said, without the words."""
+
+    code: int
+    fields: tuple[str, ...] = ()
+    warned: bool = False
+    message: str = ""
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the request was let through."""
+        return self.code < 400
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference: `place` is `verdict` or an object, `path` a place in it; `step` is where it appeared."""
+
+    case: Case
+    number: int
+    step: Step | None
+    place: str
+    path: str
+    reference: Any
+    ours: Any
+    message: str = ""
+
+    def __str__(self) -> str:
+        label = self.step.label if self.step else "setup"
+        left, right = (json.dumps(value, default=str)[:300] for value in (self.reference, self.ours))
+        said = f"\n    ({self.message[:400]})" if self.message else ""
+        head = f"{self.case} [{self.number}: {label}] {self.place} {self.path}"
+        return f"{head}\n    reference {left}\n    ours      {right}{said}"
+
+
+def verdict(answer: Answer) -> Verdict:
+    """Return what an answer decides: code, the fields it names, whether it warns.
+
+    The schema's refusals list causes; so may a webhook's. The reference's webhook has a sentence alone, whose fields
+    stand before a colon.
+    """
+    warned = bool(answer.warnings)
+    if answer.code < 400:
+        return Verdict(answer.code, warned=warned)
+    message = str(answer.body.get("message", ""))
+    causes = (answer.body.get("details") or {}).get("causes") or []
+    fields = [cause["field"] for cause in causes if cause.get("field") not in (None, "", _ROOT)]
+    if not causes:
+        fields = _NAMED.findall(_DENIED.sub("", message))
+    return Verdict(answer.code, tuple(sorted(set(fields))), warned, message)
+
+
+def verdict_differences(reference: Verdict, ours: Verdict) -> list[tuple[str, Any, Any]]:
+    """Return what two verdicts differ in."""
+    pairs: list[tuple[str, Any, Any]] = [("code", reference.code, ours.code)]
+    if reference.code == ours.code:
+        pairs.append(("fields", list(reference.fields), list(ours.fields)))
+    if reference.accepted and ours.accepted:
+        pairs.append(("warned", reference.warned, ours.warned))
+    return [(name, left, right) for name, left, right in pairs if left != right]
+
+
+def object_differences(reference: dict[str, Tree], ours: dict[str, Tree]) -> list[tuple[str, str, Any, Any]]:
+    """Return what the objects of a case differ in: object, path, both values."""
+    found = []
+    for place in sorted({*reference, *ours}):
+        left, right = reference.get(place, ABSENT), ours.get(place, ABSENT)
+        found += [(place, where, a, b) for where, a, b in tree_differences(left, right)]
+    return found
+
+
+def tree_differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, Any]]:
+    """Return the smallest paths at which two trees differ; lists of unequal length differ as a whole."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        found = []
+        for key in sorted({*left, *right}):
+            found += tree_differences(left.get(key, ABSENT), right.get(key, ABSENT), f"{path}.{key}" if path else key)
+        return found
+    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
+        found = []
+        for number, (one, other) in enumerate(zip(left, right, strict=True)):
+            found += tree_differences(one, other, f"{path}[{number}]")
+        return found
+    return [] if _same(left, right) else [(path, left, right)]
+
+
+def _same(left: Any, right: Any) -> bool:
+    return type(left) is type(right) and bool(left == right)

@@ -1,0 +1,85 @@
+"""Two API servers: one with the reference, one with ours."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab import jobset, reference, trainplane
+from lab.cluster import Cluster
+from tests.conformance.differences import explain
+from tests.conformance.drive import Drive
+from tests.conformance.side import Side
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QPS = 5000.0
+"""The limits of both operators are lifted: they are compared here, not measured."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the takeover come first: its cluster ends with it, so that no more than two are up at once."""
+    items.sort(key=lambda item: item.path.name != "test_takeover.py")
+
+
+@pytest.fixture(scope="session")
+def reference_cluster() -> Iterator[Cluster]:
+    """Return an API server with JobSet and the reference."""
+    cluster = Cluster.up(f"conf-ref-{os.getpid()}", owned=True)
+    try:
+        jobset.install(cluster)
+        reference.install(cluster, qps=QPS)
+        _select(cluster)
+        yield cluster
+    finally:
+        cluster.down()
+
+
+def _select(cluster: Cluster) -> None:
+    """Let runtimes skip validation by their label, as the reference's kustomization does to its webhooks."""
+    (name,) = (
+        item["metadata"]["name"]
+        for item in cluster.get("validatingwebhookconfigurations")["items"]
+        if item["metadata"]["name"].startswith("reference-")
+    )
+    webhooks = cluster.get("validatingwebhookconfiguration", name)["webhooks"]
+    expression = {"key": "trainer.kubeflow.org/webhook-validation", "operator": "NotIn", "values": ["disabled"]}
+    operations = [
+        {"op": "add", "path": f"/webhooks/{index}/objectSelector", "value": {"matchExpressions": [expression]}}
+        for index, webhook in enumerate(webhooks)
+        if "runtime" in webhook["name"]
+    ]
+    cluster.kubectl("patch", "validatingwebhookconfiguration", name, "--type=json", f"--patch={json.dumps(operations)}")
+
+
+@pytest.fixture(scope="session")
+def our_cluster() -> Iterator[Cluster]:
+    """Return an API server with JobSet and our operator."""
+    cluster = Cluster.up(f"conf-ours-{os.getpid()}", owned=True)
+    try:
+        jobset.install(cluster)
+        trainplane.install(cluster, qps=QPS)
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(scope="session")
+def itself(reference_cluster: Cluster) -> Iterator[Drive]:
+    """Return a drive that compares the reference with itself: what it finds is the harness's fault."""
+    drive = Drive(Side(reference_cluster, "reference", prefix="ra"), Side(reference_cluster, "again", prefix="rb"))
+    yield drive
+    drive.close()
+
+
+@pytest.fixture(scope="session")
+def drive(reference_cluster: Cluster, our_cluster: Cluster) -> Iterator[Drive]:
+    """Return a drive that compares the reference with ours."""
+    sides = Side(reference_cluster, "reference", prefix="rc"), Side(our_cluster, "ours", prefix="ou")
+    drive = Drive(*sides, is_expected=lambda found: explain(found) is not None)
+    yield drive
+    drive.close()

@@ -1,0 +1,514 @@
+"""Cases of the controller: the contract's §8.1 for PlainML, Torch, deadline and snapshot, and its neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance.cases import Await, Case, Change, Create, Remove, Tree
+from tests.conformance.documents import (
+    API,
+    COMPLETED,
+    FAILED,
+    container,
+    counts,
+    initializer_job,
+    patch,
+    patch_job,
+    replicated_job,
+    reported,
+    runtime,
+    steps_jobs,
+    torch,
+    train_job,
+)
+
+SUSPEND = Change({"spec": {"suspend": True}})
+RESUME = Change({"spec": {"suspend": False}})
+CPU = {"requests": {"cpu": "1", "memory": "4Gi"}}
+URIS = {
+    "dataset": {"storageUri": "hf://trainjob-dataset", "env": [{"name": "SPLIT", "value": "train"}]},
+    "model": {"storageUri": "hf://trainjob-model", "secretRef": {"name": "token"}},
+}
+
+
+def _edited(**spec: Any) -> Change:
+    """Change the runtime after the fact, visibly."""
+    jobs = [replicated_job(containers=[container(image="test:edited")])]
+    return Change({"spec": {"template": {"spec": {"replicatedJobs": jobs}}, **spec}}, "TrainingRuntime", "runtime")
+
+
+def _cluster_runtime(**fields: Any) -> Tree:
+    return runtime(kind="ClusterTrainingRuntime", name="@ns@.torch", **fields)
+
+
+_CLUSTER_REF = {"kind": "ClusterTrainingRuntime", "name": "@ns@.torch"}
+
+RUNTIMES = (
+    Case(
+        "1 ClusterTrainingRuntime deleted while referenced",
+        (
+            Create(train_job(runtimeRef=_CLUSTER_REF)),
+            Remove("ClusterTrainingRuntime", "@ns@.torch"),
+            reported(counts(active=1, ready=1)),
+            reported(counts(succeeded=1), conditions=(COMPLETED,)),
+        ),
+        (_cluster_runtime(),),
+    ),
+    Case(
+        "2 TrainingRuntime deleted while referenced",
+        (
+            Create(train_job()),
+            Remove("TrainingRuntime", "runtime"),
+            reported(counts(succeeded=1), conditions=(COMPLETED,)),
+        ),
+        (runtime(),),
+    ),
+    *(
+        Case(
+            f"legacy finalizer dropped from a {kind}",
+            (Create(runtime(kind=kind, name=name, metadata={"finalizers": [finalizer, "example.com/kept"]})),),
+        )
+        for finalizer in ("trainer.kubeflow.org/resource-in-use",)
+        for kind, name in (("TrainingRuntime", "runtime"), ("ClusterTrainingRuntime", "@ns@.torch"))
+    ),
+    *(
+        Case(
+            f"a {kind} with the legacy finalizer can be deleted",
+            (Create(runtime(kind=kind, name=name, metadata={"finalizers": [finalizer]})), Remove(kind, name)),
+        )
+        for finalizer in ("trainer.kubeflow.org/resource-in-use",)
+        for kind, name in (("TrainingRuntime", "runtime"), ("ClusterTrainingRuntime", "@ns@.torch"))
+    ),
+)
+
+PLAIN = (
+    Case(
+        "3 PlainML: 100 nodes, patched labels, initializers",
+        (
+            Create(
+                train_job(
+                    trainer={
+                        "image": "test:trainjob",
+                        "command": ["trainjob"],
+                        "args": ["--go"],
+                        "env": [{"name": "A", "value": "1"}],
+                        "resourcesPerNode": CPU,
+                    },
+                    initializer=URIS,
+                    runtimePatches=[
+                        patch("test.example.com/manager", metadata={"labels": {"l": "v"}, "annotations": {"a": "v"}})
+                    ],
+                )
+            ),
+        ),
+        (
+            runtime(
+                *steps_jobs(),
+                policy={"numNodes": 100},
+                metadata={"labels": {"of": "the-runtime"}},
+                template={"labels": {"conflict": "runtime", "l": "runtime"}, "annotations": {"b": "runtime"}},
+            ),
+        ),
+    ),
+    Case(
+        "4 managed by another controller",
+        (Create(train_job(managedBy="kueue.x-k8s.io/multikueue", suspend=True)), RESUME),
+        (runtime(),),
+    ),
+    Case(
+        "5 a suspended job's patch reaches the JobSet; its image stays fixed",
+        (
+            Create(train_job(suspend=True, trainer={"image": "test:trainjob"})),
+            Change(
+                {
+                    "spec": {
+                        "runtimePatches": [
+                            patch("test.example.com/manager", patch_job(nodeSelector={"node": "gpu", "zone": "a"}))
+                        ]
+                    }
+                }
+            ),
+            Change({"spec": {"trainer": {"image": "test:other"}}}),
+            RESUME,
+            Change({"spec": {"trainer": {"image": "test:other"}}}),
+        ),
+        (runtime(policy={}),),
+    ),
+    Case(
+        "6 terminationGracePeriodSeconds by a patch",
+        (
+            Create(
+                train_job(
+                    runtimePatches=[patch("test.example.com/manager", patch_job(terminationGracePeriodSeconds=300))]
+                )
+            ),
+        ),
+        (runtime(),),
+    ),
+    Case("no mlPolicy, no trainer", (Create(train_job()),), (runtime(),)),
+    Case(
+        "no mlPolicy: numNodes and resources of the TrainJob",
+        (Create(train_job(trainer={"numNodes": 3, "resourcesPerNode": CPU})),),
+        (runtime(replicated_job(job={"parallelism": 2, "completions": 7})),),
+    ),
+    Case(
+        "PlainML: a job of no ancestor keeps its parallelism",
+        (Create(train_job(trainer={"numNodes": 3, "env": [{"name": "A", "value": "1"}]})),),
+        (
+            runtime(
+                replicated_job("side", ancestor=None, job={"parallelism": 4}, containers=[container("side")]),
+                replicated_job(),
+                policy={"numNodes": 2},
+            ),
+        ),
+    ),
+    Case(
+        "TrainJob env overrides the runtime's in place",
+        (
+            Create(
+                train_job(
+                    trainer={
+                        "env": [
+                            {"name": "B", "value": "job"},
+                            {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": True}}},
+                            {"name": "D", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                            {"name": "E", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+                            {"name": "F", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}},
+                        ]
+                    }
+                )
+            ),
+        ),
+        (
+            runtime(
+                replicated_job(
+                    containers=[
+                        container(env=[{"name": "A", "value": "runtime"}, {"name": "B", "value": "runtime"}]),
+                        container("sidecar", env=[{"name": "B", "value": "kept"}]),
+                    ]
+                ),
+                policy={"numNodes": 1},
+            ),
+        ),
+    ),
+    Case(
+        "TrainJob metadata does not reach the JobSet",
+        (Create(train_job(metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}})),),
+        (runtime(),),
+    ),
+    Case(
+        "every field of the runtime's JobSet template passes through",
+        (Create(train_job()),),
+        (
+            runtime(
+                initializer_job("dataset", "dataset"),
+                {
+                    **replicated_job(),
+                    "dependsOn": [{"name": "dataset-initializer", "status": "Complete"}],
+                    "groupName": "trainers",
+                },
+                policy={"numNodes": 2},
+                network={"enableDNSHostnames": True, "subdomain": "sub", "publishNotReadyAddresses": True},
+                successPolicy={"operator": "All", "targetReplicatedJobs": ["node"]},
+                failurePolicy={"maxRestarts": 3},
+                ttlSecondsAfterFinished=60,
+                coordinator={"replicatedJob": "node", "jobIndex": 0, "podIndex": 0},
+                suspend=True,
+            ),
+        ),
+    ),
+    Case(
+        "volumeClaimPolicies pass through",
+        (Create(train_job()),),
+        (
+            runtime(
+                volumeClaimPolicies=[
+                    {
+                        "templates": [
+                            {
+                                "metadata": {"name": "initializer"},
+                                "spec": {
+                                    "accessModes": ["ReadWriteOnce"],
+                                    "resources": {"requests": {"storage": "20Gi"}},
+                                },
+                            }
+                        ],
+                        "retentionPolicy": {"whenDeleted": "Delete"},
+                    }
+                ]
+            ),
+        ),
+    ),
+    Case(
+        "resources merge per key, the TrainJob's win",
+        (
+            Create(
+                train_job(
+                    trainer={
+                        "resourcesPerNode": {
+                            "requests": {"cpu": 4},
+                            "limits": {"nvidia.com/gpu": "2", "memory": "8Gi"},
+                            "claims": [{"name": "claim"}],
+                        }
+                    }
+                )
+            ),
+        ),
+        (
+            runtime(
+                replicated_job(
+                    containers=[
+                        container(
+                            resources={"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"example.com/nic": "1"}}
+                        )
+                    ]
+                ),
+                policy={"numNodes": 1},
+            ),
+        ),
+    ),
+    Case(
+        "initializers of the runtime untouched without a TrainJob's",
+        (Create(train_job()),),
+        (runtime(*steps_jobs(), policy={"numNodes": 1}),),
+    ),
+    Case(
+        "an empty storageUri is set, a missing one is not",
+        (Create(train_job(initializer={"dataset": {"storageUri": ""}, "model": {"env": [{"name": "A"}]}})),),
+        (runtime(*steps_jobs()),),
+    ),
+)
+
+CONDITIONS = (
+    Case(
+        "8 suspended, resumed, complete",
+        (
+            Create(train_job(suspend=True)),
+            reported(counts(suspended=1)),
+            RESUME,
+            reported(counts(active=1, ready=1)),
+            reported(counts(succeeded=1), conditions=(COMPLETED,)),
+        ),
+        (torch(nodes=100),),
+    ),
+    Case(
+        "9 suspended, resumed, failed",
+        (
+            Create(train_job(suspend=True)),
+            RESUME,
+            reported(counts(failed=1), conditions=(FAILED,)),
+        ),
+        (torch(nodes=100),),
+    ),
+    Case(
+        "10 jobsStatus follows replicatedJobsStatus, in its order",
+        (
+            Create(train_job()),
+            reported(
+                counts(active=1, ready=1), counts("model-initializer"), counts("dataset-initializer", succeeded=1)
+            ),
+            reported(counts(failed=1), counts("model-initializer", active=2), counts("dataset-initializer")),
+        ),
+        (torch(*steps_jobs(), nodes=1),),
+    ),
+    Case(
+        "suspended and resumed while running",
+        (
+            Create(train_job()),
+            reported(counts(active=1, ready=1)),
+            SUSPEND,
+            reported(counts(suspended=1)),
+            RESUME,
+            reported(counts(active=1)),
+        ),
+        (torch(nodes=2),),
+    ),
+    Case(
+        "a completed job is suspended and resumed",
+        (
+            Create(train_job()),
+            reported(counts(succeeded=1), conditions=(COMPLETED,)),
+            SUSPEND,
+            RESUME,
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "JobSet of a running job deleted: made anew",
+        (Create(train_job()), reported(counts(active=1)), Remove("JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "JobSet of a suspended job deleted: made anew",
+        (Create(train_job(suspend=True)), Remove("JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "JobSet of a completed job deleted: stays away",
+        (Create(train_job()), reported(counts(succeeded=1), conditions=(COMPLETED,)), Remove("JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "JobSet of a failed job deleted",
+        (Create(train_job()), reported(counts(failed=1), conditions=(FAILED,)), Remove("JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "a running JobSet edited by hand stays as it is",
+        (
+            Create(train_job()),
+            Change({"metadata": {"labels": {"by": "hand"}}}, "JobSet"),
+            Change({"metadata": {"labels": {"touched": "yes"}}}),
+        ),
+        (runtime(template={"labels": {"by": "runtime"}}),),
+    ),
+    Case(
+        "a suspended JobSet edited by hand is put right",
+        (
+            Create(train_job(suspend=True)),
+            Change({"metadata": {"labels": {"by": "hand"}}}, "JobSet"),
+        ),
+        (runtime(template={"labels": {"by": "runtime"}}),),
+    ),
+    Case(
+        "a JobSet resumed by hand is suspended again",
+        (Create(train_job(suspend=True)), Change({"spec": {"suspend": False}}, "JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "the JobSet's name is taken by another's",
+        (Create(train_job()),),
+        (
+            runtime(),
+            {
+                "apiVersion": "jobset.x-k8s.io/v1alpha2",
+                "kind": "JobSet",
+                "metadata": {"name": "job"},
+                "spec": runtime()["spec"]["template"]["spec"],
+            },
+        ),
+    ),
+    Case("TrainJob deleted", (Create(train_job()), Remove("TrainJob")), (runtime(),)),
+)
+
+DEADLINES = (
+    # These run by themselves: beside hundreds of others a step takes longer than a deadline.
+    Case(
+        "15 deadline exceeded",
+        (Create(train_job(activeDeadlineSeconds=3)), Await("Failed")),
+        (runtime(),),
+    ),
+    Case(
+        "16 deadline not exceeded",
+        (Create(train_job(activeDeadlineSeconds=3600)), reported(counts(active=1))),
+        (runtime(),),
+    ),
+    Case(
+        "17, 18 deadline begins at resume",
+        (
+            Create(train_job(activeDeadlineSeconds=3, suspend=True)),
+            reported(counts(suspended=1)),
+            RESUME,
+            Await("Failed"),
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a job that completed has no deadline",
+        (
+            Create(train_job(activeDeadlineSeconds=8)),
+            reported(counts(succeeded=1), conditions=(COMPLETED,)),
+            Await("Failed", seconds=10),
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a job past its deadline is suspended and resumed",
+        (Create(train_job(activeDeadlineSeconds=1)), Await("Failed"), SUSPEND, RESUME),
+        (runtime(),),
+    ),
+    Case(
+        "the deadline cannot be changed",
+        (
+            Create(train_job(activeDeadlineSeconds=3600)),
+            Change({"spec": {"activeDeadlineSeconds": 7200}}),
+        ),
+        (runtime(),),
+    ),
+    Case("a deadline of nothing", (Create(train_job(activeDeadlineSeconds=0)),), (runtime(),)),
+)
+
+SNAPSHOTS = (
+    Case("28 snapshot of a TrainingRuntime", (Create(train_job()),), (torch(nodes=2),)),
+    Case(
+        "29 snapshot of a ClusterTrainingRuntime",
+        (Create(train_job(runtimeRef=_CLUSTER_REF)),),
+        (_cluster_runtime(policy={"numNodes": 2}, metadata={"labels": {"a": "b"}, "annotations": {"c": "d"}}),),
+    ),
+    Case(
+        "30 the snapshot counts, not the runtime",
+        (
+            Create(train_job(suspend=True)),
+            _edited(mlPolicy={"numNodes": 9}),
+            Change({"spec": {"runtimePatches": [patch("a.example.com/x", patch_job(nodeSelector={"a": "b"}))]}}),
+            RESUME,
+        ),
+        (torch(nodes=2),),
+    ),
+    Case(
+        "31 a job without a snapshot gets one of the present runtime",
+        (
+            Create(train_job(suspend=True)),
+            _edited(),
+            Remove("ConfigMap", "job-runtime-snapshot"),
+            Change({"metadata": {"labels": {"touched": "yes"}}}),
+        ),
+        (torch(nodes=2),),
+    ),
+    Case(
+        "a snapshot whose text is broken",
+        (
+            Create(train_job(suspend=True)),
+            Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot"),
+            RESUME,
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a snapshot of another runtime",
+        (
+            Create(train_job(suspend=True)),
+            Change(
+                {"data": {"runtime": f"apiVersion: {API}\nkind: TrainingRuntime\nmetadata: {{name: x}}\n"}},
+                "ConfigMap",
+                "job-runtime-snapshot",
+            ),
+            RESUME,
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a snapshot without its key",
+        (
+            Create(train_job(suspend=True)),
+            Change({"data": None}, "ConfigMap", "job-runtime-snapshot"),
+            RESUME,
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a ConfigMap of the snapshot's name that is not the job's",
+        (Create(train_job()),),
+        (
+            runtime(),
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "job-runtime-snapshot"},
+                "data": {"runtime": "mine"},
+            },
+        ),
+    ),
+)
+
+CASES = (*RUNTIMES, *PLAIN, *CONDITIONS, *SNAPSHOTS)

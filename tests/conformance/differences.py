@@ -1,0 +1,228 @@
+"""The differences that we want, each with its reason; whatever else differs is a fault. `docs/conformance.md` has them.
+
+A difference that no case shows any more must go from here: a test says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.conformance import predicates as it
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.conformance.compare import Difference
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A difference that we want."""
+
+    id: str
+    what: str
+    reason: str
+    matches: Callable[[Difference], bool]
+
+
+WORDS = (
+    Declared(
+        "wording",
+        "messages of the conditions Suspended and DeadlineExceeded",
+        "they say what happened and what to do; type, status and reason are the reference's",
+        it.is_worded_otherwise,
+    ),
+    Declared(
+        "precise-field",
+        "a refusal names the field itself, not an object around it",
+        "the person sees which line is meant; code and rule are the reference's",
+        it.is_more_precise,
+    ),
+    Declared(
+        "warns",
+        "warnings for a deprecated TrainingRuntime, for a TrainingRuntime edited into what would be refused, for a "
+        "patch of `name` or `finalizers`",
+        "the reference warns for ClusterTrainingRuntimes alone and lets the rest pass in silence (§11.12, 26)",
+        it.warns_alone,
+    ),
+)
+
+ADMISSION = (
+    Declared(
+        "ghost-target",
+        "403 for a patch of a job or container that the runtime does not have, or has as the other kind of container",
+        "the reference merges before it looks, so the check cannot fail and the job never starts (§11.1, 12)",
+        it.refused("spec.runtimePatches", saying="has no|init container"),
+    ),
+    Declared(
+        "runtime-gone",
+        "edits of a TrainJob whose runtime is gone or has changed are accepted",
+        "they are judged by the snapshot that the job runs on (§11.5)",
+        it.accepted_by_snapshot,
+    ),
+    Declared(
+        "fixed-means-fixed",
+        "403 when `trainer`, `initializer`, `activeDeadlineSeconds` or a fixed field of a patch is added or removed",
+        "rules of the schema do not see it; the job would not be what its spec says, or never apply again (§11.10)",
+        it.refused("spec", saying="cannot be (added|removed)"),
+    ),
+    Declared(
+        "jobset-fixed",
+        "403 for an edit of a suspended job's patches that JobSet refuses",
+        "the reference accepts it and then fails at every reconcile (§11.11)",
+        it.refused("spec.runtimePatches", saying="JobSet is there already"),
+    ),
+    Declared(
+        "long-names",
+        "403 for a name that is too long for the pods it becomes",
+        "the reference accepts it, and no pod is ever made (§11.18)",
+        it.refused("metadata.name", saying="too long"),
+    ),
+    Declared(
+        "numbers",
+        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch",
+        "the reference's main branch refuses them too; v2.3 runs something else in silence",
+        it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
+    ),
+    Declared(
+        "requests-over-limits",
+        "403 for `resourcesPerNode` that, with the runtime's, request more than the limit",
+        "no pod may have them, and the reference's job waits for ever (§11.15)",
+        it.refused("spec.trainer.resourcesPerNode", saying="be limited to"),
+    ),
+    Declared(
+        "no-mount-needed",
+        "an initializer needs no volumeMount named `initializer`",
+        "the reference's rule refuses its own data cache runtime and its own example (§11.2)",
+        it.accepted("must have volumeMount with name - initializer"),
+    ),
+    Declared(
+        "long-lists",
+        "more than 128 arguments and variables are accepted",
+        "see above: rules said otherwise",
+        it.accepted(r"must have at most 128 items"),
+    ),
+)
+
+RENDERING = (
+    Declared(
+        "torch-without-trainer",
+        "`PET_*` variables and the port also without `spec.trainer`",
+        "a runtime's nodes belong together whatever the TrainJob adds; the reference's pods train alone (§11.14)",
+        it.is_torch_without_trainer,
+    ),
+    Declared(
+        "accelerators",
+        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, and for a runtime's GPUs when the TrainJob asks for CPUs",
+        "the reference counts CPUs there, on a pod that has a GPU (§11.15)",
+        it.is_auto_for_accelerators,
+    ),
+    Declared(
+        "ports-kept",
+        "the Torch port is added beside a runtime's unnamed port, and a port 29500 of the runtime keeps its name",
+        "the reference replaces them (§11.13)",
+        it.keeps_port,
+    ),
+    Declared(
+        "subdomain",
+        "`PET_MASTER_ADDR` follows the runtime's `network.subdomain`",
+        "the reference's address does not resolve there (§11.16)",
+        it.follows_subdomain,
+    ),
+    Declared(
+        "volume-replaced",
+        "a patched volume takes the place of the runtime's of that name",
+        "the reference makes one volume of two sources, which no pod may have (§11.12)",
+        it.is_other_volume_source,
+    ),
+    Declared(
+        "kueue-adds-tolerations",
+        "tolerations of the manager `kueue.x-k8s.io/manager` are added to those of the runtime and of other managers",
+        "Kueue gives those of its flavor and does not mean to take away others', as the reference does (§11.12)",
+        it.adds_tolerations_of_kueue,
+    ),
+    Declared(
+        "nothing-dropped",
+        "`resourcesPerNode.claims` and a variable's `fileKeyRef` reach the pod",
+        "the reference drops them (§11.15, 21)",
+        it.is_kept_by_us,
+    ),
+    Declared(
+        "metadata-of-patches",
+        "of a patch's metadata only labels and annotations are taken",
+        "a `name` or `finalizers` on a pod template breaks pods; the API says labels and annotations (§11.12)",
+        it.is_dropped_metadata,
+    ),
+    Declared(
+        "go-zero",
+        "zeros and empty texts, lists and maps that a Go struct drops or adds (`coordinator.jobIndex: 0`, "
+        '`resourceFieldRef.containerName: ""`, `labels: {}`)',
+        "a runtime's field passes through as its author wrote it; the meaning is the same",
+        it.is_go_zero,
+    ),
+)
+
+CONTROLLER = (
+    Declared(
+        "failed-is-final",
+        "a failed job stays failed: its JobSet is not made anew when a TTL removes it, nor suspended or resumed",
+        "v2.3 forgets the failure and trains again; its main branch has it as ours (§12)",
+        it.is_failed_for_good,
+    ),
+    Declared(
+        "ended-is-not-suspended",
+        "a job that has ended gets no Suspended condition",
+        "it has no pods to suspend, and `kubectl get` would call a completed job Suspended",
+        it.has_ended,
+    ),
+    Declared(
+        "snapshot-created",
+        "the snapshot is created once, and no apply owns it",
+        "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "
+        "is none, so it never misses the ownership",
+        it.is_created_snapshot,
+    ),
+    Declared(
+        "snapshot-unwatched",
+        "a snapshot that somebody deletes comes back at the job's next change, not at once",
+        "watching every ConfigMap of the cluster costs its memory and the right to read them (§11.32)",
+        it.is_deleted_snapshot,
+    ),
+    Declared(
+        "foreign-jobset",
+        "no snapshot while the JobSet's name is taken by another's JobSet",
+        "nothing is begun that cannot go on",
+        it.has_foreign_jobset,
+    ),
+    Declared(
+        "emptied-metadata",
+        "patches whose pod labels and annotations are all taken back reach the JobSet",
+        "the reference's apply leaves `metadata: null`, which the API server refuses: Kueue's preempted job keeps the "
+        "old node selector",
+        it.has_emptied_metadata,
+    ),
+)
+
+DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *CONTROLLER)
+
+
+def explain(difference: Difference) -> Declared | None:
+    """Return what declares a difference, or nothing."""
+    return next((declared for declared in DECLARED if declared.matches(difference)), None)
+
+
+def unexplained(differences: Iterable[Difference]) -> list[Difference]:
+    """Return the differences that nothing declares."""
+    return [difference for difference in differences if explain(difference) is None]
+
+
+def table(declared: Iterable[Declared]) -> str:
+    """Return the rows of a table in `docs/conformance.md`."""
+    return "".join(f"| `{one.id}` | {one.what} | {one.reason} |\n" for one in declared)
+
+
+def tally(differences: Iterable[Difference]) -> Counter[str]:
+    """Return how often each declared difference was seen, by id."""
+    return Counter(declared.id for declared in map(explain, differences) if declared)

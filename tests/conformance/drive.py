@@ -1,0 +1,167 @@
+"""Drives cases on both sides in step, and compares after each step.
+
+Cases run at once, each in a namespace of its own. A step is taken in all of them, then fences tell that both operators
+have reached what was queued; a case that then differs is looked at again for a while, so that a slow operator is not a
+different one. Once a request is accepted on one side alone, the rest of the case would compare two stories: it ends.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from tests.conformance import documents
+from tests.conformance.cases import Await, Create
+from tests.conformance.compare import Difference, Verdict, object_differences, verdict, verdict_differences
+from tests.conformance.normal import by_case
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.conformance.cases import Case, Step, Tree
+    from tests.conformance.side import Side
+
+Result = TypeVar("Result")
+
+_WRITERS = 8
+_HOPS = 3
+"""Fences after each step: applied, JobSet seen, status seen. Each passes through the operator's queue once more."""
+_PATIENCE = 6.0
+"""Seconds for which a case that differs unexpectedly is looked at again."""
+
+
+@dataclass
+class Run:
+    """A case under way."""
+
+    case: Case
+    number: int
+    verdicts: list[tuple[Verdict, Verdict]] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    over: bool = False
+
+
+class Drive:
+    """Two sides, and the numbers of the namespaces that are taken on them."""
+
+    def __init__(
+        self, reference: Side, ours: Side, *, is_expected: Callable[[Difference], bool] = lambda _: False
+    ) -> None:
+        self.sides = (reference, ours)
+        self._is_expected = is_expected
+        self._taken = 0
+        self._pool = ThreadPoolExecutor(2 * _WRITERS)
+        for side in self.sides:
+            side.prepare(documents.runtime())
+
+    def close(self) -> None:
+        """End the threads and their connections."""
+        self._pool.shutdown()
+        for side in self.sides:
+            side.close()
+
+    def run(self, cases: Sequence[Case]) -> list[Run]:
+        """Take all cases to their ends; return what was found of each."""
+        runs = [Run(case, self._taken + number) for number, case in enumerate(cases)]
+        self._taken += len(runs)
+        self._both(runs, lambda side, run: side.make_namespace(side.namespace(run.number)))
+        for index in range(max((len(run.case.setup) for run in runs), default=0)):
+            here = [run for run in runs if index < len(run.case.setup)]
+            self._take(here, [Create(run.case.setup[index]) for run in here], -1)
+        self._settle()
+        self._compare([run for run in runs if run.case.setup and not run.over], -1)
+        for index in range(max((len(run.case.steps) for run in runs), default=0)):
+            here = [run for run in runs if index < len(run.case.steps) and not run.over]
+            self._take(here, [run.case.steps[index] for run in here], index)
+            self._await([run for run in here if isinstance(run.case.steps[index], Await)], index)
+            self._settle()
+            self._compare([run for run in here if not run.over], index)
+        return runs
+
+    # -- one step -------------------------------------------------------------------------------------------------
+
+    def _take(self, runs: list[Run], steps: Sequence[Step], index: int) -> None:
+        taken = {run.number: step for run, step in zip(runs, steps, strict=True)}
+        answers = self._both(runs, lambda side, run: side.perform(taken[run.number], side.namespace(run.number)))
+        for run, answer in zip(runs, answers, strict=True):
+            left, right = verdict(answer[0]), verdict(answer[1])
+            run.verdicts.append((left, right))
+            for path, one, other in verdict_differences(left, right):
+                message = right.message or left.message
+                found = Difference(run.case, index, taken[run.number], "verdict", path, one, other, message)
+                run.differences.append(found)
+            run.over = run.over or left.accepted != right.accepted
+
+    def _both(self, runs: list[Run], work: Callable[[Side, Run], Result]) -> list[tuple[Result, Result]]:
+        pending = [[self._pool.submit(work, side, run) for side in self.sides] for run in runs]
+        return [(left.result(), right.result()) for left, right in pending]
+
+    def _settle(self) -> None:
+        document = documents.train_job()
+        waits = [self._pool.submit(_fences, side, document) for side in self.sides]
+        for wait in waits:
+            wait.result()
+
+    # -- comparison -----------------------------------------------------------------------------------------------
+
+    def _compare(self, runs: list[Run], index: int) -> None:
+        """Note what differs, once it is not going to change: what is expected at once, the rest after a while."""
+        deadline = time.monotonic() + _PATIENCE
+        while runs:
+            later = []
+            for run, (left, right) in zip(runs, self._observe(runs), strict=True):
+                found = self._differences(run, index, object_differences(left, right))
+                if time.monotonic() > deadline or all(self._is_expected(one) for one in found):
+                    run.differences += found
+                    # What happens to a JobSet that one side alone has is another story too.
+                    run.over = any((one.place.partition(" ")[0], one.path) == ("JobSet", "") for one in found)
+                else:
+                    later.append(run)
+            runs = later
+            if runs:
+                time.sleep(0.25)
+
+    def _differences(self, run: Run, index: int, found: list[tuple[str, str, object, object]]) -> list[Difference]:
+        """Return what is new since the case's earlier steps."""
+        known = {(old.place, old.path, str(old.reference), str(old.ours)) for old in run.differences}
+        step = run.case.steps[index] if index >= 0 else None
+        return [
+            Difference(run.case, index, step, place, path, one, other)
+            for place, path, one, other in found
+            if (place, path, str(one), str(other)) not in known
+        ]
+
+    def _observe(self, runs: list[Run]) -> list[tuple[dict[str, Tree], dict[str, Tree]]]:
+        """Return the objects of each run on both sides, in normal form."""
+        names = [[side.namespace(run.number) for run in runs] for side in self.sides]
+        pending = [self._pool.submit(side.observe, ours) for side, ours in zip(self.sides, names, strict=True)]
+        left, right = (by_case(one.result(), ours) for one, ours in zip(pending, names, strict=True))
+        return [(left[one], right[other]) for one, other in zip(*names, strict=True)]
+
+    def _await(self, runs: list[Run], index: int) -> None:
+        """Wait until the awaited conditions are there on both sides; the comparison tells where one never came."""
+        begun = time.monotonic()
+        while runs:
+            seen = self._observe(runs)
+            runs = [
+                run for run, states in zip(runs, seen, strict=True) if _awaits(run.case.steps[index], states, begun)
+            ]
+            time.sleep(0.25)
+
+
+def _fences(side: Side, document: Tree) -> None:
+    for _ in range(_HOPS):
+        side.fence(document)
+
+
+def _awaits(step: Step, states: tuple[dict[str, Tree], ...], begun: float) -> bool:
+    if not isinstance(step, Await) or time.monotonic() > begun + step.seconds:
+        return False
+    return not all(_has(state.get(f"TrainJob {step.name}", {}), step.condition) for state in states)
+
+
+def _has(job: Tree, condition: str) -> bool:
+    conditions = job.get("status", {}).get("conditions", ())
+    return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)

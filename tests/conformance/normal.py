@@ -1,0 +1,133 @@
+"""Normal form: what two operators may not differ in, without what any two runs differ in.
+
+Gone or replaced are uids, resource versions, times of now, the order of env and of mounts, and the layout of a
+snapshot's YAML. Kept are times that a case gave (they lie in the past), the order of everything else, and which fields
+the operator owns by server-side apply: on a takeover they decide what the other operator removes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from tests.conformance.cases import NAMESPACE, Tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NOW = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
+_EMPTY = ("metadata", "resources", "f:metadata", "f:resources")
+"""Fields that Go writes even when nothing is in them, since their types are structs and not pointers."""
+_AMOUNTS = ("requests", "limits")
+_UNORDERED = ("env", "volumeMounts", "volumes")
+_MANAGER = "trainer"
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def by_case(objects: dict[str, list[Tree]], namespaces: Iterable[str]) -> dict[str, dict[str, Tree]]:
+    """Return the objects of each case's namespace in normal form, by `Kind name`."""
+    found: dict[str, dict[str, Tree]] = {name: {} for name in namespaces}
+    uids = {
+        item["metadata"]["uid"]: f"<uid of {kind} {item['metadata']['name']}>"
+        for kind, items in objects.items()
+        for item in items
+    }
+    for kind, items in objects.items():
+        for item in items:
+            metadata = item["metadata"]
+            namespace = metadata.get("namespace") or metadata["name"].partition(".")[0]
+            if namespace in found and metadata["name"] != "kube-root-ca.crt":
+                name = metadata["name"].replace(namespace, NAMESPACE)
+                found[namespace][f"{kind} {name}"] = normal(item, namespace, uids)
+    return found
+
+
+def normal(item: Tree, namespace: str, uids: dict[str, str]) -> Tree:
+    """Return one object in normal form; `uids` tells whose uid is whose."""
+    if "runtime" in item.get("data", {}):
+        item = {**item, "data": {**item["data"], "runtime": _snapshot(item["data"]["runtime"])}}
+    text = json.dumps(item, default=str).replace(namespace, NAMESPACE)
+    tree: Tree = json.loads(_UID.sub(lambda match: uids.get(match[0], "<uid>"), text))
+    owned = _owned(tree["metadata"])
+    if tree["kind"] == "TrainJob":
+        _judge_deadline(tree)
+    _clean(tree)
+    if owned is not None:
+        _clean(owned)
+        tree["owned"] = owned
+    return tree
+
+
+def _owned(metadata: Tree) -> Any:
+    for entry in metadata.get("managedFields", ()):
+        if entry["manager"] == _MANAGER and entry["operation"] == "Apply":
+            return entry["fieldsV1"]
+    return None
+
+
+def _snapshot(text: str) -> Any:
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506 the loader is a safe one
+    except yaml.YAMLError:
+        return text
+
+
+def _clean(value: Any) -> None:
+    """Take out, in place, what differs between any two runs."""
+    if isinstance(value, list):
+        value[:] = [_time(item) for item in value]
+        for item in value:
+            _clean(item)
+    elif isinstance(value, dict):
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict):
+            for key in _DROPPED:
+                metadata.pop(key, None)
+        for key, item in list(value.items()):
+            _clean(item)
+            value[key] = _settled(key, _time(item))
+            if key in _EMPTY and item == {}:
+                del value[key]
+
+
+def _settled(key: str, item: Any) -> Any:
+    """Return a field's value in one of several forms that mean the same: env in order, the amount 2 as `"2"`."""
+    if key == "divisor":
+        return str(item)
+    if key in _AMOUNTS and isinstance(item, dict):
+        return {name: amount if isinstance(amount, dict) else str(amount) for name, amount in item.items()}
+    return sorted(item, key=_in_order) if key in _UNORDERED and isinstance(item, list) else item
+
+
+def _in_order(entry: Any) -> str:
+    return json.dumps(entry, sort_keys=True)
+
+
+def _time(value: Any) -> Any:
+    """Return a time of now as a word, any other value as it is."""
+    return "<now>" if isinstance(value, str) and _NOW.fullmatch(value) else value
+
+
+def _judge_deadline(job: Tree) -> None:
+    """Put in place of the time of a DeadlineExceeded whether the deadline had passed by then."""
+    conditions = {entry["type"]: entry for entry in job.get("status", {}).get("conditions", ())}
+    failed = conditions.get("Failed", {})
+    if failed.get("reason") != "DeadlineExceeded":
+        return
+    end = _moment(failed["lastTransitionTime"])
+    start = _moment(job["metadata"]["creationTimestamp"])
+    if conditions.get("Suspended", {}).get("status") == "False":
+        resumed = _moment(conditions["Suspended"]["lastTransitionTime"])
+        start = resumed if resumed <= end else start
+    early = (start + timedelta(seconds=job["spec"]["activeDeadlineSeconds"]) - end).total_seconds()
+    failed["lastTransitionTime"] = "after the deadline" if early <= 0 else f"{early} s before the deadline"
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

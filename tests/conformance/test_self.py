@@ -1,0 +1,216 @@
+"""The harness on itself: it finds nothing between two equal operators, and finds what is planted."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conformance import admission_cases, controller_cases, torch_cases
+from tests.conformance.cases import Case, Create
+from tests.conformance.compare import ABSENT, Difference, Verdict, tree_differences, verdict, verdict_differences
+from tests.conformance.differences import DECLARED, explain, unexplained
+from tests.conformance.documents import replicated_job, torch, train_job
+from tests.conformance.drive import Drive
+from tests.conformance.generated import collect
+from tests.conformance.normal import normal
+from tests.conformance.side import Answer, Side
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+    from tests.conformance.cases import Step, Tree
+
+UID = "01234567-89ab-cdef-0123-456789abcdef"
+
+
+def test_the_reference_equals_itself(itself: Drive) -> None:
+    cases = [
+        *controller_cases.PLAIN[:6],
+        *controller_cases.CONDITIONS[:4],
+        *controller_cases.SNAPSHOTS[:4],
+        *torch_cases.PATCHES,
+        *admission_cases.UPDATE[:10],
+        *collect(15),
+    ]
+    found = [difference for run in itself.run(cases) for difference in run.differences]
+    assert [str(difference) for difference in found] == []
+
+
+class Lying(Side):
+    """A side that is told another story, so that its operator does something else."""
+
+    def perform(self, step: Step, namespace: str) -> Answer:
+        """Plant another image into every TrainJob."""
+        if isinstance(step, Create) and "trainer" in step.document["spec"]:
+            document = json.loads(json.dumps(step.document))
+            document["spec"]["trainer"]["image"] = "test:planted"
+            return super().perform(Create(document), namespace)
+        return super().perform(step, namespace)
+
+
+def test_a_planted_difference_is_reported(reference_cluster: Cluster) -> None:
+    drive = Drive(Side(reference_cluster, "honest", prefix="rh"), Lying(reference_cluster, "lying", prefix="rl"))
+    (run,) = drive.run([Case("planted", (Create(train_job(trainer={"image": "test:job"})),), (torch(),))])
+    drive.close()
+    found = unexplained(run.differences)
+    image = "spec.replicatedJobs[0].template.spec.template.spec.containers[0].image"
+    assert [(one.place, one.path) for one in found] == [("JobSet job", image), ("TrainJob job", "spec.trainer.image")]
+    assert (found[0].reference, found[0].ours) == ("test:job", "test:planted")
+
+
+# -- normal form ------------------------------------------------------------------------------------------------------
+
+
+def jobset(**changes: Any) -> Tree:
+    owner = {"kind": "TrainJob", "name": "job", "uid": UID}
+    metadata = {"name": "job", "namespace": "n-1", "uid": "x", "resourceVersion": "7", "ownerReferences": [owner]}
+    return {"kind": "JobSet", "metadata": metadata, "spec": {"at": "2030-01-01T00:00:00Z", **changes}}
+
+
+def test_what_any_two_runs_differ_in_is_gone() -> None:
+    one = normal(jobset(env=[{"name": "B"}, {"name": "A"}]), "n-1", {UID: "<uid of TrainJob job>"})
+    assert one["metadata"]["ownerReferences"] == [{"kind": "TrainJob", "name": "job", "uid": "<uid of TrainJob job>"}]
+    assert one["metadata"].keys() == {"name", "namespace", "ownerReferences"}
+    assert one["spec"] == {"at": "<now>", "env": [{"name": "A"}, {"name": "B"}]}
+
+
+def test_an_owner_that_is_not_there_shows() -> None:
+    assert normal(jobset(), "n-1", {})["metadata"]["ownerReferences"][0]["uid"] == "<uid>"
+
+
+def test_a_time_that_a_case_gave_stays() -> None:
+    assert normal(jobset(at="2001-01-01T00:00:00Z"), "n-1", {})["spec"]["at"] == "2001-01-01T00:00:00Z"
+
+
+def test_order_counts_where_it_means_something() -> None:
+    one, other = ({"command": words} for words in (["a", "b"], ["b", "a"]))
+    assert tree_differences(normal(jobset(**one), "n-1", {}), normal(jobset(**other), "n-1", {}))
+
+
+def test_snapshots_are_compared_as_trees() -> None:
+    texts = (
+        "kind: A\nspec: {b: 1, a: [x]}\n",
+        "spec:\n  a:\n  - x\n  b: 1\nkind: A\n",
+        "kind: B\nspec: {b: 1, a: [x]}\n",
+    )
+    one, same, other = (
+        normal({"kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"runtime": text}}, "n-1", {}) for text in texts
+    )
+    assert tree_differences(one, same) == []
+    assert tree_differences(one, other) == [("data.runtime.kind", "A", "B")]
+
+
+def test_ownership_by_apply_is_compared() -> None:
+    fields = {"manager": "trainer", "operation": "Apply", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
+    item = jobset()
+    item["metadata"]["managedFields"] = [fields, {**fields, "manager": "kubectl"}]
+    assert normal(item, "n-1", {})["owned"] == {"f:spec": {"f:suspend": {}}}
+
+
+@pytest.mark.parametrize(
+    ("at", "judged"), [("00:00:05", "after the deadline"), ("00:00:04", "1.0 s before the deadline")]
+)
+def test_a_deadline_is_judged(at: str, judged: str) -> None:
+    failed = {"type": "Failed", "reason": "DeadlineExceeded", "lastTransitionTime": f"2030-01-01T{at}Z"}
+    job = {
+        "kind": "TrainJob",
+        "metadata": {"name": "job", "creationTimestamp": "2030-01-01T00:00:00Z"},
+        "spec": {"activeDeadlineSeconds": 5},
+        "status": {"conditions": [failed]},
+    }
+    assert normal(job, "n-1", {})["status"]["conditions"][0]["lastTransitionTime"] == judged
+
+
+# -- comparison -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ({"a": 1}, {"a": 1}, []),
+        ({"a": 1}, {"a": "1"}, [("a", 1, "1")]),
+        ({"a": True}, {"a": 1}, [("a", True, 1)]),
+        ({"a": {}}, {}, [("a", {}, ABSENT)]),
+        ([1, 2], [1, 3], [("[1]", 2, 3)]),
+        ([1], [1, 2], [("", [1], [1, 2])]),
+        ({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, [("a[0].b", 1, 2)]),
+    ],
+)
+def test_trees_differ_at_the_smallest_path(one: Any, other: Any, found: list[tuple[str, Any, Any]]) -> None:
+    assert tree_differences(one, other) == found
+
+
+def test_verdicts_are_compared_by_code_fields_and_warnings() -> None:
+    accepted, warned = Verdict(201), Verdict(201, warned=True)
+    refused, elsewhere = Verdict(403, ("spec.a",)), Verdict(403, ("spec.b",))
+    assert verdict_differences(accepted, accepted) == []
+    assert verdict_differences(accepted, warned) == [("warned", False, True)]
+    assert verdict_differences(accepted, refused) == [("code", 201, 403)]
+    assert verdict_differences(refused, elsewhere) == [("fields", ["spec.a"], ["spec.b"])]
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"message": 'admission webhook "w" denied the request: spec.a: Forbidden: no'}, ("spec.a",)),
+        (
+            {"message": 'admission webhook "w" denied the request: [spec.a[0].b: Invalid, spec.c: Invalid]'},
+            ("spec.a[0].b", "spec.c"),
+        ),
+        (
+            {"message": "refused for 2 reasons:\n- spec.a: set spec.z: so\n- metadata.name: long"},
+            ("metadata.name", "spec.a"),
+        ),
+        ({"message": "x", "details": {"causes": [{"field": "<nil>"}, {"field": "spec.a"}]}}, ("spec.a",)),
+    ],
+)
+def test_a_verdict_names_fields(body: Tree, fields: tuple[str, ...]) -> None:
+    assert verdict(Answer(403, body)).fields == fields
+
+
+# -- declared differences ---------------------------------------------------------------------------------------------
+
+
+def difference(place: str, path: str, reference: Any, ours: Any, **fields: Any) -> Difference:
+    step = Create(train_job(**fields.pop("spec", {})))
+    case = Case("planted", (step,), (torch(replicated_job()),))
+    return Difference(case, 0, step, place, path, reference, ours, **fields)
+
+
+ENV = "spec.replicatedJobs[0].template.spec.template.spec.containers[0].env"
+PET = {"name": "PET_NNODES", "value": "1"}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        difference("JobSet job", ENV, ABSENT, [PET], spec={"trainer": {}}),
+        difference("JobSet job", ENV, ABSENT, [PET, {"name": "A"}]),
+        difference("JobSet job", f"{ENV}[0].value", "2", "3"),
+        difference("JobSet job", f"{ENV}[0].value", "2", "auto"),
+        difference("JobSet job", "spec.replicatedJobs[0].template.spec.parallelism", 2, 3),
+        difference("JobSet job", "metadata.generation", 1, 2),
+        difference("JobSet job", "", {"kind": "JobSet"}, ABSENT),
+        difference("JobSet job", "spec.replicatedJobs[0].template.spec.template.spec.hostNetwork", False, ABSENT),
+        difference("TrainJob job", "status.conditions", [], [{"type": "Failed", "status": "True", "reason": "x"}]),
+        difference("TrainJob job", "status.conditions[0].reason", "Suspended", "Resumed"),
+        difference("TrainJob job", "status.conditions[0].message", "jobset completed successfully", "done"),
+        difference("ConfigMap job-runtime-snapshot", "data.runtime.kind", "TrainingRuntime", "Other"),
+        difference("ConfigMap job-runtime-snapshot", "", {"kind": "ConfigMap"}, ABSENT),
+        difference("verdict", "code", 201, 403, message="spec.trainer.image: no"),
+        difference("verdict", "code", 403, 201, message="spec.trainer.env: reserved"),
+        difference("verdict", "code", 403, 422, message="spec.trainer.env: reserved"),
+        difference("verdict", "fields", ["spec.trainer"], ["spec.initializer"]),
+        difference("verdict", "fields", ["spec.a", "spec.b"], ["spec.a"]),
+        difference("verdict", "warned", True, False),
+    ],
+    ids=str,
+)
+def test_nothing_explains_a_fault(planted: Difference) -> None:
+    assert explain(planted) is None
+
+
+def test_declared_differences_have_ids_and_reasons() -> None:
+    assert len({declared.id for declared in DECLARED}) == len(DECLARED)
+    assert all(declared.what and declared.reason for declared in DECLARED)

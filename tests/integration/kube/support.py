@@ -1,0 +1,84 @@
+"""What several tests of this folder need."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from trainplane.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from lab.cluster import Cluster
+
+FULL = os.environ.get("FULL") == "1"
+
+CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
+WIDGETS = Resource("lab.trainplane.dev", "v1", "widgets", "Widget")
+
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "spec": {"type": "object", "properties": {"size": {"type": "integer", "maximum": 1_000_000}}},
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+    },
+}
+WIDGET_CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"{WIDGETS.plural}.{WIDGETS.group}"},
+    "spec": {
+        "group": WIDGETS.group,
+        "scope": "Namespaced",
+        "names": {"plural": WIDGETS.plural, "singular": "widget", "kind": WIDGETS.kind},
+        "versions": [
+            {
+                "name": WIDGETS.version,
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {"openAPIV3Schema": _SCHEMA},
+            }
+        ],
+    },
+}
+
+
+def configmap(name: str, namespace: str, *, labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "namespace": namespace}
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def widget(name: str, namespace: str, size: int) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind, "metadata": metadata, "spec": {"size": size}}
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, seconds: float = 60.0) -> None:
+    """Wait for something of another process, which has no event of its own to wait for."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while True:
+        met = condition()
+        if met if isinstance(met, bool) else await met:
+            return
+        assert asyncio.get_running_loop().time() < deadline, f"{what}: not within {seconds:g} s"
+        await asyncio.sleep(0.01)
+
+
+def compact(cluster: Cluster, revision: str) -> None:
+    """Make etcd forget everything before a revision, as the API server does every five minutes."""
+    with cluster.sandbox.entered():
+        connection = http.client.HTTPConnection("127.0.0.1", 2379, timeout=30)
+        connection.connect()
+    body = json.dumps({"revision": revision, "physical": True})
+    connection.request("POST", "/v3/kv/compaction", body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    assert response.status == 200, text
