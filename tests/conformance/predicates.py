@@ -297,13 +297,11 @@ def is_go_zero(found: Difference) -> bool:
     """Match zeros and empty texts, lists and maps that a Go struct drops or adds."""
     if not (_within(found, "JobSet") or _within(found, "ConfigMap")):
         return False
-    if found.reference == ABSENT and (_is_hollow(found.ours) or found.ours in (False, 0, "")):
-        return True
-    return (
-        found.reference in (ABSENT, "", 0, {})
-        and found.ours in (ABSENT, 0)
-        and bool(_GO_ZERO.search(_plain(found.path)))
-    )
+    if found.reference == ABSENT:
+        return _is_hollow(found.ours) or found.ours in (False, 0, "")
+    if found.ours != ABSENT:
+        return False
+    return found.reference is None or (found.reference in ("", {}) and bool(_GO_ZERO.search(_plain(found.path))))
 
 
 def _is_hollow(value: Any) -> bool:

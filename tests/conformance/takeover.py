@@ -39,7 +39,7 @@ class Member:
     reason: str
     early: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
-    spec: Tree = field(default_factory=dict)
+    spec: Tree = field(default_factory=dict, hash=False)
     runtime: str = "held"
     returns: bool = True
     """Whether it also goes from ours back to the reference."""

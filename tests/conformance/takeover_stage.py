@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from lab import jobset, kwok, reference, trainplane
@@ -14,6 +16,8 @@ from tests.conformance import documents
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from lab.cluster import Connection
+
     from tests.conformance.cases import Tree
     from tests.conformance.takeover import Member
 
@@ -22,6 +26,7 @@ _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 _MERGE = "application/merge-patch+json"
 _NAME = "jobset.sigs.k8s.io/jobset-name"
 _PATIENCE = 60.0
+_WRITERS = 6
 _REST = 3.0
 """Seconds without a write after which the Job controller and the garbage collector are taken to be done."""
 _READY = [{"type": kind, "status": "True"} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")]
@@ -39,7 +44,8 @@ class Stage:
             kwok.install(self.cluster, nodes=2)
             reference.install(self.cluster, qps=500.0)
             self._webhooks = self._reference_webhooks()
-            self._connection = self.cluster.connection()
+            self._thread = threading.local()
+            self._connections: list[Connection] = []
             self._fences = 0
             self._place("fences")
             self.create("fences", documents.runtime())
@@ -49,7 +55,8 @@ class Stage:
 
     def close(self) -> None:
         """End the cluster."""
-        self._connection.__exit__()
+        for connection in self._connections:
+            connection.__exit__()
         self.cluster.down()
 
     # -- who runs -------------------------------------------------------------------------------------------------
@@ -93,10 +100,13 @@ class Stage:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
-        """Send one request and return what it answers; nothing if it is refused."""
+        """Send one request on this thread's connection and return what it answers; nothing if it is refused."""
+        if not hasattr(self._thread, "connection"):
+            self._thread.connection = self.cluster.connection()
+            self._connections.append(self._thread.connection)
         try:
             return json.loads(
-                self._connection.send(method, path, None if body is None else json.dumps(body), content_type)
+                self._thread.connection.send(method, path, None if body is None else json.dumps(body), content_type)
             )
         except LabError:
             return None
@@ -133,6 +143,16 @@ class Stage:
         return found
 
     # -- jobs -----------------------------------------------------------------------------------------------------
+
+    def act_all(self, namespace: str, stories: dict[Member, tuple[str, ...]]) -> None:
+        """Do to each job what its story says, in order; to several jobs at once."""
+
+        def tell(member: Member) -> None:
+            for action in stories[member]:
+                self.act(namespace, member, action)
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            list(pool.map(tell, stories))
 
     def act(self, namespace: str, member: Member, action: str) -> None:
         """Do one thing to a job, and wait until its TrainJob shows it."""

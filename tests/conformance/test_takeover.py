@@ -30,9 +30,8 @@ def stage() -> Iterator[Stage]:
 def _begin(stage: Stage, namespace: str, members: tuple[Member, ...]) -> None:
     """Make the jobs, and bring each into its state under the operator that runs now."""
     stage.populate(namespace, runtimes(), [document(member) for member in members])
+    stage.act_all(namespace, {member: member.early for member in members})
     for member in members:
-        for action in member.early:
-            stage.act(namespace, member, action)
         if not member.late and member.ends:
             _ended(stage, stage.trainjob(namespace, member.name), member)
     stage.settle()
@@ -55,9 +54,7 @@ def _trace(item: Tree | None) -> tuple[object, ...]:
 
 def _finish(stage: Stage, namespace: str, members: tuple[Member, ...]) -> list[str]:
     """Bring each job to its end under the operator that runs now; return those that ended otherwise."""
-    for member in members:
-        for action in member.late:
-            stage.act(namespace, member, action)
+    stage.act_all(namespace, {member: member.late for member in members})
     wrong = []
     for member in members:
         path = stage.trainjob(namespace, member.name)

@@ -24,6 +24,7 @@ from trainplane.render.merge import (
 )
 from trainplane.render.origin import Origin, trainjob
 from trainplane.render.plan import Pen, Plan, variable
+from trainplane.render.resources import is_extended
 from trainplane.render.targets import missing_targets
 
 if TYPE_CHECKING:
@@ -156,4 +157,10 @@ def _merge_resources(container: Container, said: Tree) -> None:
         amounts: dict[str, Any] = said.get(kind) or {}
         if amounts:
             container.set_resources(kind, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
+    requests: dict[str, Any] = said.get("requests") or {}
+    unlimited = {
+        name: amount for name, amount in requests.items() if is_extended(name) and name not in container.limits
+    }
+    if unlimited:  # a pod that requests a device and names no limit is refused: say it for the user
+        container.set_resources("limits", unlimited, origin=trainjob("spec.trainer.resourcesPerNode.requests"))
     container.set_claims(*said.get("claims") or (), origin=trainjob("spec.trainer.resourcesPerNode.claims"))

@@ -40,6 +40,12 @@ def over_limit(container: Container) -> Iterator[tuple[str, str, str]]:
             yield name, str(requests[name]), str(limit)
 
 
+def is_extended(name: str) -> bool:
+    """Tell if Kubernetes takes a resource for a device of others', of which a pod's request and limit must be equal."""
+    domain, slash, _ = name.partition("/")
+    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+
+
 def _sum_gpus(amounts: Tree) -> int:
     return sum(_quantity(amounts, name).value() for name in amounts if "gpu" in name.lower() or name.startswith(_MIG))
 

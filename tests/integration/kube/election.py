@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
+
+import pytest
 
 from tests.integration.kube.candidate import RENEW_DEADLINE
 from tests.integration.kube.support import until
@@ -159,5 +162,14 @@ class Election:
             await self.next_leader(terms)
             await leader.start()
         else:
-            leader.order(fault)
-            await self.next_leader(terms)
+            await self._order(fault, terms)
+
+    async def _order(self, word: str, since: int) -> None:
+        """Order the leader until it obeys: one that claimed late does not lead yet, and does not listen."""
+        for _ in range(15):
+            self.leader().order(word)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    await self.next_leader(since)
+                return
+        pytest.fail(f"nobody followed a leader that was told to {word}")

@@ -109,14 +109,14 @@ class TestWatching:
                 namespace,
                 resource_version=first["metadata"]["resourceVersion"],
                 fields="metadata.name!=kube-root-ca.crt",
-                timeout_seconds=1,
+                timeout_seconds=3,
             )
             if event.type != "BOOKMARK"
         ]
         assert [decode(event.object, dict)["metadata"]["name"] for event in events] == ["b"]
 
     async def test_bookmarks_come_at_the_end_of_a_watch(self, client: Client, namespace: str) -> None:
-        events = [event async for event in client.watch(CONFIGMAPS, namespace, resource_version="0", timeout_seconds=3)]
+        events = [event async for event in client.watch(CONFIGMAPS, namespace, resource_version="0", timeout_seconds=5)]
         assert events[-1].type == "BOOKMARK"
 
 

@@ -60,11 +60,13 @@ def look(request: AdmissionRequest) -> Verdict:
 
 @dataclass
 class Hook:
-    """A running webhook: its certificates, and what they were so far."""
+    """A running webhook: its certificates, and where it is."""
 
     certificates: ManagedCertificates
     serving: ServingContext
     target: BundleTarget
+    cluster: Cluster
+    host: str
     port: int
 
 
@@ -87,7 +89,7 @@ async def hook(
     certificates = ManagedCertificates(client, settings, serving, SystemClock(), targets=[target])
     running = asyncio.create_task(certificates.run())
     await until(lambda: serving.loaded, "the first certificate")
-    yield Hook(certificates, serving, target, server.listener.port)
+    yield Hook(certificates, serving, target, cluster, policy.dns_names[0], server.listener.port)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     await client.delete(MUTATING_WEBHOOKS, target.name)
@@ -185,18 +187,18 @@ async def published(client: Client, hook: Hook) -> bytes:
     return base64.b64decode(webhook["clientConfig"].get("caBundle") or "")
 
 
-async def handshake(cluster: Cluster, hook: Hook, bundle: bytes, name: str) -> None:
+async def handshake(hook: Hook, bundle: bytes) -> None:
     """Connect anew, trusting only `bundle`, as an API server does that has not talked to us yet."""
-    with cluster.sandbox.entered():
+    with hook.cluster.sandbox.entered():
         plain = socket.create_connection(("127.0.0.1", hook.port))
     context = ssl.create_default_context(cadata=bundle.decode())
-    _, writer = await asyncio.open_connection(sock=plain, ssl=context, server_hostname=name)
+    _, writer = await asyncio.open_connection(sock=plain, ssl=context, server_hostname=hook.host)
     writer.transport.abort()
 
 
 @pytest.mark.parametrize("policy", [SHORT], indirect=True)
 async def test_certificates_rotate_under_load_without_a_failed_call(
-    cluster: Cluster, hook: Hook, client: Client, namespace: str, widgets: Resource, report: SuiteReport
+    hook: Hook, client: Client, namespace: str, widgets: Resource, report: SuiteReport
 ) -> None:
     await until(lambda: called(client, namespace, widgets), "a first call")
     calls = 0
@@ -221,7 +223,7 @@ async def test_certificates_rotate_under_load_without_a_failed_call(
             bundle = await published(client, hook)
             await asyncio.sleep(0.5)  # API servers hear of a new bundle a moment later
             try:
-                await handshake(cluster, hook, bundle, f"hook.{namespace}.svc")
+                await handshake(hook, bundle)
             except ssl.SSLError as error:
                 failures.append(error)
 

@@ -283,6 +283,20 @@ class TestResources:
         assert origin(rendering.jobset, *limits, "cpu") == "trainjob spec.trainer.resourcesPerNode.limits"
         assert origin(rendering.jobset, *limits, "nvidia.com/gpu") == "runtime"
 
+    def test_a_requested_device_without_a_limit_gets_it(self) -> None:
+        said = {"requests": {"cpu": "1", "nvidia.com/gpu": "2", "example.com/nic": 1, "kubernetes.io/x": 1}}
+        rendering = render(job(trainer={"resourcesPerNode": said}), torch(node()))
+        resources = container_of(rendering)["resources"]
+        assert resources["requests"] == said["requests"]
+        assert resources["limits"] == {"nvidia.com/gpu": "2", "example.com/nic": 1}
+        limits = in_container("resources", "limits", "nvidia.com/gpu")
+        assert origin(rendering.jobset, *limits) == "trainjob spec.trainer.resourcesPerNode.requests"
+
+    def test_a_limit_that_is_there_stays(self) -> None:
+        said = {"requests": {"nvidia.com/gpu": "1"}}
+        rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
+        assert container_of(rendering)["resources"]["limits"] == HAVE["limits"]
+
     def test_claims_merge_by_name(self) -> None:
         said = {"claims": [{"name": "c", "request": "r"}, {"name": "d"}]}
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
