@@ -99,6 +99,12 @@ ADMISSION = (
         it.accepted("must have volumeMount with name - initializer"),
     ),
     Declared(
+        "nothing-added",
+        "a volume `projected: {defaultMode: 1}` without sources in a patch is accepted",
+        "the schema lets `sources` out; the reference's webhook writes `null` into it, which the schema refuses",
+        it.accepted('must be of type array: "null"'),
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",
@@ -122,7 +128,7 @@ RENDERING = (
     Declared(
         "ports-kept",
         "the Torch port is added beside a runtime's unnamed port, and a port 29500 of the runtime keeps its name",
-        "the reference replaces them (§11.13)",
+        "the reference replaces them, and can make no JobSet of a runtime with two such ports (§11.13)",
         it.keeps_port,
     ),
     Declared(
@@ -136,6 +142,12 @@ RENDERING = (
         "a patched volume takes the place of the runtime's of that name",
         "the reference makes one volume of two sources, which no pod may have (§11.12)",
         it.is_other_volume_source,
+    ),
+    Declared(
+        "variable-replaced",
+        "a patched variable takes the place of the runtime's of that name",
+        "the reference makes one variable of a value and a source, which no pod may have (§11.12)",
+        it.is_other_value,
     ),
     Declared(
         "kueue-adds-tolerations",

@@ -47,7 +47,11 @@ _ENV = st.lists(
 _AMOUNTS = st.sampled_from(QUANTITIES)
 _RESOURCES = st.fixed_dictionaries(
     # Names of their own, since a pod may not request more than its limit of one resource.
-    {"requests": st.dictionaries(st.sampled_from(("cpu", "memory")), _AMOUNTS, min_size=1)},
+    {
+        "requests": st.fixed_dictionaries(
+            {"cpu": st.sampled_from(("1", 3, "500m", "2500m"))}, optional={"memory": _AMOUNTS}
+        )
+    },
     optional={"limits": st.dictionaries(st.sampled_from(("nvidia.com/gpu", "example.com/nic")), _AMOUNTS, min_size=1)},
 )
 _LABELS = st.dictionaries(st.sampled_from(("a", "example.com/b")), st.sampled_from(WORDS), min_size=1)

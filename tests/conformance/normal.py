@@ -24,7 +24,7 @@ _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 _EMPTY = ("metadata", "resources", "f:metadata", "f:resources")
 """Fields that Go writes even when nothing is in them, since their types are structs and not pointers."""
-_AMOUNTS = ("requests", "limits")
+_AMOUNTS = ("requests", "limits", "overhead")
 _UNORDERED = ("env", "volumeMounts", "volumes")
 _MANAGER = "trainer"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -225,8 +225,11 @@ def _resources(runtime: Tree) -> list[Tree]:
     return [one.get("resources", {}) for one in _containers(runtime)]
 
 
-def _unnamed(one: Tree) -> int:
-    return sum("name" not in port for port in one.get("ports", ()))
+def _has_equal_ports(one: Tree) -> bool:
+    """Tell if a container has ports that the reference takes for one: both unnamed, or of one number."""
+    ports = one.get("ports", ())
+    numbers = {port["containerPort"] for port in ports}
+    return sum("name" not in port for port in ports) > 1 or len(numbers) < len(ports)
 
 
 def keeps_port(found: Difference) -> bool:
@@ -234,7 +237,7 @@ def keeps_port(found: Difference) -> bool:
     if _of_container(found, "ports.name"):
         return bool(found.reference == ABSENT)
     if _within(found, "JobSet") and found.path == "" and found.reference == ABSENT:
-        return any(_unnamed(one) > 1 for one in _containers(_runtime(found.case)))
+        return any(_has_equal_ports(one) for one in _containers(_runtime(found.case)))
     if found.path.startswith("owned."):
         return ".f:ports." in found.path and found.reference == ABSENT
     if not _of_container(found, "ports"):
@@ -253,6 +256,12 @@ def follows_subdomain(found: Difference) -> bool:
     if not (subdomain and _of_container(found, "env.value")):
         return False
     return (found.reference, found.ours) == (f"{name}-node-0-0.{name}", f"{name}-node-0-0.{subdomain}")
+
+
+def is_other_value(found: Difference) -> bool:
+    """Match what the reference keeps of a variable that was patched: a variable has one value or one source."""
+    leaf = re.search(r"ontainers\.env\.value(From\.\w+)?$", _plain(found.path))
+    return _within(found, "JobSet") and leaf is not None and found.ours == ABSENT
 
 
 def is_other_volume_source(found: Difference) -> bool:
@@ -295,6 +304,8 @@ def is_dropped_metadata(found: Difference) -> bool:
 
 def is_go_zero(found: Difference) -> bool:
     """Match zeros and empty texts, lists and maps that a Go struct drops or adds."""
+    if _plain(found.path).endswith("resourceFieldRef.divisor"):
+        return (found.reference, found.ours) == ("0", ABSENT)
     if not (_within(found, "JobSet") or _within(found, "ConfigMap")):
         return False
     if found.reference == ABSENT:

@@ -103,6 +103,12 @@ MEMBERS = (
     Member("suspended", "Suspended", "Suspended", spec={"suspend": True, "trainer": _TRAINER}),
     Member("suspended-then-runs", *_DONE, late=("resume", "start", "succeed"), spec={"suspend": True, "trainer": {}}),
     Member(
+        "suspended-with-amounts",
+        *_DONE,
+        late=("resume", "start", "succeed"),
+        spec={"suspend": True, "trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}},
+    ),
+    Member(
         "suspended-without-trainer",
         *_DONE,
         late=("resume", "start", "succeed"),

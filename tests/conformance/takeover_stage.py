@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lab.cluster import Connection
-
     from tests.conformance.cases import Tree
     from tests.conformance.takeover import Member
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conformance import admission_cases, controller_cases, torch_cases, weakness_cases
+from tests.conformance import admission_cases, controller_cases, plain_cases, torch_cases, weakness_cases
 from tests.conformance.differences import DECLARED, table, tally, unexplained
 from tests.conformance.generated import collect
 
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
     from tests.conformance.drive import Drive, Run
     from tests.suite import SuiteReport
 
-WRITTEN = (*controller_cases.CASES, *torch_cases.CASES, *admission_cases.CASES, *weakness_cases.CASES)
+WRITTEN = (
+    *controller_cases.CASES,
+    *plain_cases.CASES,
+    *torch_cases.CASES,
+    *admission_cases.CASES,
+    *weakness_cases.CASES,
+)
 GENERATED = 500 if os.environ.get("FULL") == "1" else 100
 IN_FLIGHT = 150
 DOCUMENT = Path(__file__).parents[2] / "docs/conformance.md"

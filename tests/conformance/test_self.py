@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conformance import admission_cases, controller_cases, torch_cases
+from tests.conformance import admission_cases, controller_cases, plain_cases, torch_cases
 from tests.conformance.cases import Case, Create
 from tests.conformance.compare import ABSENT, Difference, Verdict, tree_differences, verdict, verdict_differences
 from tests.conformance.differences import DECLARED, explain, unexplained
@@ -16,6 +16,7 @@ from tests.conformance.drive import Drive
 from tests.conformance.generated import collect
 from tests.conformance.normal import normal
 from tests.conformance.side import Answer, Side
+from tests.conformance.test_takeover import _touched
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -26,7 +27,7 @@ UID = "01234567-89ab-cdef-0123-456789abcdef"
 
 def test_the_reference_equals_itself(itself: Drive) -> None:
     cases = [
-        *controller_cases.PLAIN[:6],
+        *plain_cases.CASES[:6],
         *controller_cases.CONDITIONS[:4],
         *controller_cases.SNAPSHOTS[:4],
         *torch_cases.PATCHES,
@@ -193,6 +194,7 @@ PET = {"name": "PET_NNODES", "value": "1"}
         difference("JobSet job", "metadata.generation", 1, 2),
         difference("JobSet job", "", {"kind": "JobSet"}, ABSENT),
         difference("JobSet job", "spec.replicatedJobs[0].template.spec.template.spec.hostNetwork", False, ABSENT),
+        difference("TrainJob job", "spec.trainer.image", "a", "b"),
         difference("TrainJob job", "status.conditions", [], [{"type": "Failed", "status": "True", "reason": "x"}]),
         difference("TrainJob job", "status.conditions[0].reason", "Suspended", "Resumed"),
         difference("TrainJob job", "status.conditions[0].message", "jobset completed successfully", "done"),
@@ -214,3 +216,32 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
 def test_declared_differences_have_ids_and_reasons() -> None:
     assert len({declared.id for declared in DECLARED}) == len(DECLARED)
     assert all(declared.what and declared.reason for declared in DECLARED)
+
+
+# -- takeover ---------------------------------------------------------------------------------------------------------
+
+
+def kept(kind: str, **metadata: Any) -> dict[str, Tree]:
+    spec = {"replicatedJobs": [], "suspend": metadata.pop("suspend", False)} if kind == "JobSet" else {}
+    return {
+        f"{kind} n/x": {"metadata": {"uid": "1", "resourceVersion": "1", "generation": 1, **metadata}, "spec": spec}
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_touched"),
+    [
+        (kept("Pod"), kept("Pod"), False),
+        (kept("Pod"), kept("Pod", resourceVersion="2"), True),
+        (kept("Pod"), kept("Pod", uid="2"), True),
+        (kept("Pod"), {}, True),
+        ({}, kept("Pod"), True),
+        (kept("JobSet"), kept("JobSet", resourceVersion="2"), False),
+        (kept("JobSet"), kept("JobSet", generation=2), True),
+        (kept("JobSet"), kept("JobSet", suspend=True), True),
+        (kept("JobSet"), kept("JobSet", labels={"a": "b"}), True),
+        (kept("JobSet"), kept("JobSet", uid="2"), True),
+    ],
+)
+def test_a_touch_is_seen(before: dict[str, Tree], after: dict[str, Tree], is_touched: bool) -> None:
+    assert bool(_touched(before, after)) is is_touched

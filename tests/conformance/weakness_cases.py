@@ -29,6 +29,7 @@ def _added(title: str, change: Tree, *steps: Any, **spec: Any) -> Case:
     return Case(title, (Create(train_job(**spec)), Change({"spec": change}), *steps), (runtime(policy={}),))
 
 
+_FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
 _INIT = runtime(replicated_job(initContainers=[container("init")]))
 
 CASES = (
@@ -137,6 +138,26 @@ CASES = (
             ),
         ),
         (runtime(replicated_job(tolerations=[{"key": "runtime"}])),),
+    ),
+    _patched(
+        "§11.12 a variable that gets a source",
+        patch_job(containers=[{"name": "side", "env": [{"name": "A", "valueFrom": _FIELD}]}]),
+        on=runtime(replicated_job(containers=[container(), container("side", env=[{"name": "A", "value": "b"}])])),
+    ),
+    _patched("a projected volume without sources", patch_job(volumes=[{"name": "p", "projected": {"defaultMode": 1}}])),
+    Case(
+        "§11.13 two unnamed ports",
+        (Create(train_job(trainer={})),),
+        (torch(replicated_job(containers=[container(ports=[{"containerPort": 1}, {"containerPort": 2}])])),),
+    ),
+    Case(
+        "amounts without quotes, applied again",
+        (
+            Create(train_job(suspend=True, trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}})),
+            Change({"metadata": {"labels": {"touched": "yes"}}}),
+            RESUME,
+        ),
+        (torch(replicated_job(containers=[container(resources={"requests": {"cpu": 2}})], overhead={"cpu": 1})),),
     ),
     # 15: resources that contradict the runtime's
     Case(

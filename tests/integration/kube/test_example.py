@@ -38,7 +38,7 @@ async def says(client: Client, namespace: str, number: str) -> bool:
 
 
 async def test_it_counts_mends_and_stops(cluster: Cluster, client: Client, namespace: str) -> None:
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", "-n", namespace)
+    cluster.kubectl("wait", "--for=create", "--timeout=120s", "serviceaccount/default", "-n", namespace)
     await client.create(PODS, pod("a", namespace))
     process = await asyncio.create_subprocess_exec(
         sys.executable,

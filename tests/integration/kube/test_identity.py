@@ -14,11 +14,14 @@ from trainplane.kube.client import Client
 from trainplane.kube.codec import decode
 from trainplane.kube.config import Config, in_cluster, load_config
 from trainplane.kube.errors import HandshakeError, UnauthorizedError
+from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.cluster import Cluster
+
+SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 async def whoami(client: Client) -> tuple[str, list[str]]:
@@ -28,9 +31,12 @@ async def whoami(client: Client) -> tuple[str, list[str]]:
     return user["username"], user["groups"]
 
 
-async def token_of(client: Client, namespace: str, account: str = "default") -> str:
+async def token_of(client: Client, namespace: str) -> str:
+    """Return a token of a service account made for it: the default one may not be there yet."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "visitor", "namespace": namespace}}
+    await client.apply(SERVICE_ACCOUNTS, account)
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/visitor/token"
     answer = await client.raw("POST", path, body=request)
     return str(decode(answer.body, dict)["status"]["token"])
 
@@ -81,7 +87,7 @@ async def test_a_pod_is_its_service_account(cluster: Cluster, client: Client, na
     async with Client.connect(pod_config(cluster, mounts)) as pod:
         assert pod.namespace == namespace
         name, groups = await whoami(pod)
-    assert name == f"system:serviceaccount:{namespace}:default"
+    assert name == f"system:serviceaccount:{namespace}:visitor"
     assert f"system:serviceaccounts:{namespace}" in groups
 
 
@@ -93,7 +99,7 @@ async def test_a_rotated_token_is_read_when_the_old_one_is_refused(
         with pytest.raises(UnauthorizedError):
             await whoami(pod)
         (mounts / "token").write_text(await token_of(client, namespace))
-        assert (await whoami(pod))[0] == f"system:serviceaccount:{namespace}:default"
+        assert (await whoami(pod))[0] == f"system:serviceaccount:{namespace}:visitor"
 
 
 async def test_an_exec_plugin_logs_in(cluster: Cluster, client: Client, namespace: str, tmp_path: Path) -> None:
@@ -110,7 +116,7 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
     tree["users"][0]["user"] = {"exec": plugin}
     (tmp_path / "config").write_text(yaml.safe_dump(tree))
     async with Client.connect(load_config(tmp_path / "config")) as plugged:
-        assert (await whoami(plugged))[0] == f"system:serviceaccount:{namespace}:default"
+        assert (await whoami(plugged))[0] == f"system:serviceaccount:{namespace}:visitor"
 
 
 async def test_requests_are_counted_with_the_code_of_the_real_answer(config: Config, namespace: str) -> None:

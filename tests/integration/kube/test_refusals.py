@@ -53,23 +53,25 @@ async def test_requests_that_make_no_sense(client: Client, namespace: str) -> No
         await client.list_all(CONFIGMAPS, namespace, fields="data.x=1")
     with pytest.raises(errors.MethodNotAllowedError):
         await client.raw("POST", CONFIGMAPS.path(), body=configmap("a", namespace))
-    path = CONFIGMAPS.path(namespace, "kube-root-ca.crt")
+    await client.create(CONFIGMAPS, configmap("there", namespace))
+    path = CONFIGMAPS.path(namespace, "there")
     with pytest.raises(errors.UnsupportedMediaError):
         await client.raw("PATCH", path, body={}, content_type="application/x-guess")
     with pytest.raises(errors.TooLargeError):
         await client.create(CONFIGMAPS, configmap("a", namespace, x="x" * (4 << 20)))
 
 
-async def test_who_may_not_is_told_and_who_may_now_does(cluster: Cluster, namespace: str) -> None:
+async def test_who_may_not_is_told_and_who_may_now_does(cluster: Cluster, client: Client, namespace: str) -> None:
+    await client.create(CONFIGMAPS, configmap("a", namespace))
     async with Client.connect(load_config(cluster.user("ann", "ann", ("readers",)))) as ann:
         with pytest.raises(errors.ForbiddenError, match='User "ann" cannot list resource "configmaps"') as refusal:
             await ann.list_all(CONFIGMAPS, namespace)
         assert not refusal.value.retryable
         cluster.kubectl("create", "role", "reader", "-n", namespace, "--verb=get,list", "--resource=configmaps")
         cluster.kubectl("create", "rolebinding", "reader", "-n", namespace, "--role=reader", "--group=readers")
-        assert await ann.get(CONFIGMAPS, "kube-root-ca.crt", namespace)
+        assert await ann.get(CONFIGMAPS, "a", namespace)
         with pytest.raises(errors.ForbiddenError):
-            await ann.create(CONFIGMAPS, configmap("a", namespace))
+            await ann.create(CONFIGMAPS, configmap("b", namespace))
         with pytest.raises(errors.ForbiddenError):
             await anext(ann.watch(CONFIGMAPS, namespace))
 
