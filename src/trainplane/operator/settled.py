@@ -23,7 +23,7 @@ class Look(msgspec.Struct, frozen=True, gc=False):
     job_uid: str
     touched: int
     jobset_uid: str
-    jobset_generation: int
+    jobset_touched: int
 
 
 class Settled:
@@ -49,5 +49,9 @@ class Settled:
 
 
 def _look(job: ObjectMeta, jobset: Meta) -> Look:
-    touched = hash((job.generation, *sorted(job.annotations.items()), *sorted(job.labels.items())))
-    return Look(job.uid, touched, jobset.uid, jobset.generation)
+    return Look(job.uid, _touched(job), jobset.uid, _touched(jobset))
+
+
+def _touched(meta: ObjectMeta | Meta) -> int:
+    """Return a number that changes with what a person may change: spec, labels and annotations, not status."""
+    return hash((meta.generation, *sorted(meta.annotations.items()), "", *sorted(meta.labels.items())))

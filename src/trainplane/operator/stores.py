@@ -1,6 +1,6 @@
 """What the operator sees of the cluster: four mirrors, each cut to what is read.
 
-TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its identity, owner and status are; its
+TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
 template is a copy of ours and ten times as large. Whether it is suspended is learnt as it passes by.
 """
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from trainplane.kube.resource import Key
 
 _JOB_SET_FIELDS: Final = Projection(
-    fields=frozenset({"status"}), metadata=frozenset({"generation", "deletionTimestamp", "ownerReferences"})
+    fields=frozenset({"status"}),
+    metadata=frozenset({"generation", "deletionTimestamp", "ownerReferences", "labels", "annotations"}),
 )
 
 
@@ -47,6 +48,8 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     generation: int = 0
     deletion_timestamp: str | None = None
     owner_references: list[Owner] = []
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
     @property
     def controller(self) -> Owner | None:

@@ -13,6 +13,7 @@ applied by name, the snapshot holds once it is there, the status is a function o
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -20,11 +21,12 @@ from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, RequeueAfter, Terminal
-from trainplane.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
 from trainplane.operator.applied import would_change
 from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, RuntimeUnsupportedError
+from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
 from trainplane.operator.settled import Settled
 
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
     from trainplane.render.plan import KeptOnce
+
+log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 1.0
 """When to look again if a mirror has not shown our last write; the watch brings it, and the key with it, sooner."""
@@ -157,7 +161,7 @@ class TrainJobReconciler:
         if jobset is not None and not await self._differs(key, jobset, body):
             self._settled.note(key, meta, jobset.meta)
             return
-        written = await self._apply(key, body)
+        written = await self._apply(key, body, exists=jobset is not None)
         self._settled.note(key, meta, written.metadata)
         if jobset is None:
             pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
@@ -173,8 +177,15 @@ class TrainJobReconciler:
             return True
         return would_change(live, body, names.FIELD_MANAGER)
 
-    async def _apply(self, key: Key, body: Tree) -> Written:
-        written = await self.writer.apply(JOB_SETS, body)
+    async def _apply(self, key: Key, body: Tree, *, exists: bool) -> Written:
+        try:
+            written = await self.writer.apply(JOB_SETS, body)
+        except (InvalidError, ForbiddenError) as refusal:
+            if not exists:
+                raise
+            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+            written = await self.writer.apply(JOB_SETS, with_fixed_parts_of(live, body))
+            log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
         self._jobset_writes.note(key, written.metadata.resource_version)
         return written
 

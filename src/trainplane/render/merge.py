@@ -201,4 +201,6 @@ def _keys_of(entries: list[Any], key: str, path: str) -> list[Any]:
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict) or entry.get(key) is None:
             raise MergeError(f"{path}[{place}]", f"needs {key}, by which it finds its counterpart in the runtime")
+        if any(entry[key] == earlier[key] for earlier in entries[:place]):
+            raise MergeError(f"{path}[{place}]", f"{key} {entry[key]} is there twice: leave one of them out")
     return [entry[key] for entry in entries]

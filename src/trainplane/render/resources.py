@@ -5,6 +5,7 @@ An amount that is no quantity raises QuantityError, which names the resource.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api.errors import QuantityError
@@ -38,6 +39,21 @@ def over_limit(container: Container) -> Iterator[tuple[str, str, str]]:
     for name, limit in limits.items():
         if name in requests and _quantity(requests, name) > _quantity(limits, name):
             yield name, str(requests[name]), str(limit)
+
+
+def write_amounts(pod_spec: Tree) -> None:
+    """Write every amount of a pod's resources as the API server does, in place.
+
+    JobSet's webhook would do it anyway; an amount that is written otherwise makes each apply look like a change.
+    """
+    places: list[Tree] = [pod_spec.get("overhead") or {}]
+    for container in (*(pod_spec.get("containers") or ()), *(pod_spec.get("initContainers") or ())):
+        resources = container.get("resources") or {}
+        places += [resources.get("requests") or {}, resources.get("limits") or {}]
+    for amounts in places:
+        for name, amount in amounts.items():
+            with contextlib.suppress(QuantityError):
+                amounts[name] = str(Quantity.of(amount))
 
 
 def is_extended(name: str) -> bool:

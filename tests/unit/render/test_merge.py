@@ -27,6 +27,12 @@ def merged_container(container: dict[str, Any], patch: dict[str, Any]) -> Any:
     return pod["containers"][0]
 
 
+def test_two_entries_of_one_key_in_a_patch_are_refused() -> None:
+    mounts = [{"name": name, "mountPath": "/data"} for name in ("a", "b")]
+    with pytest.raises(MergeError, match="mountPath /data is there twice"):
+        merged_container({}, {"volumeMounts": mounts})
+
+
 class TestObjects:
     def test_fields_merge_one_by_one(self) -> None:
         pod = merged_pod({"nodeSelector": {"a": "1", "b": "2"}}, {"nodeSelector": {"b": "3", "c": "4"}})

@@ -256,7 +256,7 @@ class TestTrainer:
             replicated_job("launcher", "trainer", containers=[{"name": "node", "image": "mpi"}]),
             policy=policy,
         )
-        said = {"image": "mine", "env": [{"name": "A", "value": "1"}], "resourcesPerNode": {"limits": {"cpu": 1}}}
+        said = {"image": "mine", "env": [{"name": "A", "value": "1"}], "resourcesPerNode": {"limits": {"cpu": "1"}}}
         rendering = render(job(trainer=said), have)
         worker, launcher = container_of(rendering), container_of(rendering, job="launcher")
         assert (worker["image"], launcher["image"]) == ("mpi", "mine")
@@ -267,7 +267,7 @@ class TestTrainer:
         assert container_of(render(job(), runtime())) == {"name": "node", "image": "torch"}
 
 
-HAVE = {"limits": {"cpu": 2, "nvidia.com/gpu": 1}, "requests": {"memory": "1Gi"}, "claims": [{"name": "c"}]}
+HAVE = {"limits": {"cpu": "2", "nvidia.com/gpu": "1"}, "requests": {"memory": "1Gi"}, "claims": [{"name": "c"}]}
 
 
 class TestResources:
@@ -275,7 +275,7 @@ class TestResources:
         said = {"limits": {"cpu": "4"}, "requests": {"cpu": "500m"}}
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"] == {
-            "limits": {"cpu": "4", "nvidia.com/gpu": 1},
+            "limits": {"cpu": "4", "nvidia.com/gpu": "1"},
             "requests": {"memory": "1Gi", "cpu": "500m"},
             "claims": [{"name": "c"}],
         }
@@ -287,8 +287,8 @@ class TestResources:
         said = {"requests": {"cpu": "1", "nvidia.com/gpu": "2", "example.com/nic": 1, "kubernetes.io/x": 1}}
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node()))
         resources = container_of(rendering)["resources"]
-        assert resources["requests"] == said["requests"]
-        assert resources["limits"] == {"nvidia.com/gpu": "2", "example.com/nic": 1}
+        assert resources["requests"] == {name: str(amount) for name, amount in said["requests"].items()}
+        assert resources["limits"] == {"nvidia.com/gpu": "2", "example.com/nic": "1"}
         limits = in_container("resources", "limits", "nvidia.com/gpu")
         assert origin(rendering.jobset, *limits) == "trainjob spec.trainer.resourcesPerNode.requests"
 
