@@ -184,7 +184,6 @@ CONDITIONS = (
             },
         ),
     ),
-    Case("TrainJob deleted", (Create(train_job()), Remove("TrainJob")), (runtime(),)),
 )
 
 DEADLINES = (

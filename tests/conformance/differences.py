@@ -105,6 +105,12 @@ ADMISSION = (
         it.accepted('must be of type array: "null"'),
     ),
     Declared(
+        "said-twice",
+        "403 for a patch that mounts two volumes at one path of a container",
+        "one of them would be lost; the reference accepts the TrainJob, and then fails at every reconcile (§11.12)",
+        it.refused("spec.runtimePatches", saying="is there twice"),
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",

@@ -30,10 +30,10 @@ def with_fixed_parts_of(live: Tree, body: Tree) -> Tree:
 def _job(live: Tree, wanted: Tree) -> Tree:
     job = trees.copy(live)
     template: Tree = trees.get(job, *_TEMPLATE) or {}
-    _replace(template.setdefault("metadata", {}), trees.get(wanted, *_TEMPLATE, "metadata") or {}, _METADATA)
-    _replace(template.setdefault("spec", {}), trees.get(wanted, *_TEMPLATE, "spec") or {}, _MUTABLE)
-    if not template["metadata"]:
-        del template["metadata"]
+    for part, fields in (("metadata", _METADATA), ("spec", _MUTABLE)):
+        change = {field: value for field, value in (trees.get(wanted, *_TEMPLATE, part) or {}).items() if value}
+        if part in template or change.keys() & set(fields):
+            _replace(template.setdefault(part, {}), change, fields)
     return dict(job)
 
 

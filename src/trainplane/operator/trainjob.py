@@ -17,6 +17,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
@@ -29,6 +31,7 @@ from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, Run
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
 from trainplane.operator.settled import Settled
+from trainplane.operator.stores import Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
     from trainplane.kube.resource import Key
     from trainplane.operator.metrics import TrainJobMetrics
     from trainplane.operator.snapshot import Snapshots
-    from trainplane.operator.stores import SeenJobSet, Stores, Written
+    from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
     from trainplane.render.plan import KeptOnce
@@ -183,9 +186,12 @@ class TrainJobReconciler:
         except (InvalidError, ForbiddenError) as refusal:
             if not exists:
                 raise
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-            written = await self.writer.apply(JOB_SETS, with_fixed_parts_of(live, body))
             log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
+            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+            kept = with_fixed_parts_of(live, body)
+            if not would_change(live, kept, names.FIELD_MANAGER):
+                return msgspec.convert(live, Written)
+            written = await self.writer.apply(JOB_SETS, kept)
         self._jobset_writes.note(key, written.metadata.resource_version)
         return written
 

@@ -46,9 +46,13 @@ def test_what_jobset_lets_change_follows_the_trainjob() -> None:
     assert kept["metadata"] == {"labels": {"a": "new"}}
 
 
-def test_metadata_that_comes_to_nothing_is_left_out() -> None:
-    live = _jobset(suspend=True, pod={"containers": []}, metadata={"labels": {"a": "old"}})
-    assert "metadata" not in _pod(with_fixed_parts_of(live, _jobset(suspend=True, pod={"containers": []})))
+def test_metadata_is_there_if_it_was_or_if_it_is_wanted() -> None:
+    bare, empty = _jobset(suspend=True, pod={}), _jobset(suspend=True, pod={}, metadata={})
+    labelled = _jobset(suspend=True, pod={}, metadata={"labels": {"a": "b"}})
+    assert "metadata" not in _pod(with_fixed_parts_of(bare, empty))
+    assert _pod(with_fixed_parts_of(empty, bare))["metadata"] == {}
+    assert _pod(with_fixed_parts_of(labelled, bare))["metadata"] == {}
+    assert _pod(with_fixed_parts_of(bare, labelled))["metadata"] == {"labels": {"a": "b"}}
 
 
 def test_neither_the_live_jobset_nor_the_body_is_changed() -> None:
