@@ -96,7 +96,20 @@ def test_all_but_the_schema_is_the_reference(plural: str) -> None:
     for side in (ours, theirs):
         releases.schema(side).clear()
     del theirs["metadata"]["annotations"]  # which generator made it
+    columns = [side["spec"]["versions"][0].pop("additionalPrinterColumns", []) for side in (ours, theirs)]
     assert ours == theirs
+    _judge_columns(*columns)
+
+
+def _judge_columns(ours: list[dict[str, str]], theirs: list[dict[str, str]]) -> None:
+    """Check that the reference's columns are there, in order, and that only State is read otherwise."""
+    by_name = {column["name"]: column for column in ours}
+    assert [name for name in by_name if name != "Running"] == [column["name"] for column in theirs]
+    for column in theirs:
+        if column["name"] != "State":
+            assert by_name[column["name"]] == column
+    for name in by_name.keys() & {"State", "Running"}:
+        assert f"column `{name}`" in CONFORMANCE
 
 
 @pytest.mark.parametrize("plural", releases.PLURALS)
