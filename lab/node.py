@@ -9,7 +9,7 @@ import yaml
 
 from lab import addresses
 from lab.engines import binary
-from lab.images.containerd_root import SOCKET, config, link_to
+from lab.images.containerd_root import SOCKET, config, link_to, wait_answering
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ def _start_containerd(cluster: Cluster) -> None:
     settings = cluster.folder / "containerd.toml"
     settings.write_text(config(root))
     cluster.start("containerd", ["containerd", "--config", str(settings)])
-
-    def answers() -> bool:
-        return cluster.sandbox.run(["ctr", "--address", SOCKET, "version"], check=False).code == 0
-
-    wait_for("containerd", answers, seconds=_READY_SECONDS, log=cluster.log("containerd"))
+    wait_answering(cluster.sandbox)
 
 
 def _write_network(cluster: Cluster) -> None:

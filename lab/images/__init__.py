@@ -19,6 +19,7 @@ SUITE = "trixie"
 """The Debian release inside images: the first whose torch runs torchrun on its Python."""
 _LAYOUT = 3
 """Raised when the way of building changes, so that older cached images are not taken for new ones."""
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Image:
     """Debian packages to install."""
     finish: str = ""
     """The shell script of `lab/images` that runs inside the image's root at the end."""
-    environment: tuple[str, ...] = ("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",)
+    environment: tuple[str, ...] = (_PATH,)
     """`NAME=value` settings of every container of the image."""
     entrypoint: tuple[str, ...] = ()
     """The command that runs when a pod names none."""
@@ -61,8 +62,6 @@ class Image:
         """Return the images whose layers make up this one, lowest first."""
         return [*IMAGES[self.base].layers(), self] if self.base else [self]
 
-
-_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 IMAGES: dict[str, Image] = {
     image.name: image

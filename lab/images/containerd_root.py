@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOCKET = "/run/containerd/containerd.sock"
+_READY_SECONDS = 120
 _DATABASES = ("io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshotter.v1.overlayfs/metadata.db")
 
 
@@ -91,16 +92,20 @@ def link_to(folder: Path) -> None:
         shutil.copy(source / database, folder / database)
 
 
-def _import_all(sandbox: Sandbox, root: Path) -> None:
-    settings = sandbox.folder / "containerd.toml"
-    settings.write_text(config(root))
-    process = sandbox.spawn("containerd", ["containerd", "--config", str(settings)])
-    log = sandbox.folder / "logs" / "containerd.log"
+def wait_answering(sandbox: Sandbox) -> None:
+    """Wait until the containerd of a sandbox answers."""
 
     def answers() -> bool:
         return sandbox.run(["ctr", "--address", SOCKET, "version"], check=False).code == 0
 
-    wait_for("containerd", answers, seconds=60, log=log)
+    wait_for("containerd", answers, seconds=_READY_SECONDS, log=sandbox.folder / "logs" / "containerd.log")
+
+
+def _import_all(sandbox: Sandbox, root: Path) -> None:
+    settings = sandbox.folder / "containerd.toml"
+    settings.write_text(config(root))
+    process = sandbox.spawn("containerd", ["containerd", "--config", str(settings)])
+    wait_answering(sandbox)
     for image in IMAGES.values():
         print(f"  {image.name}: import", flush=True)
         command = ["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "import", "-"]

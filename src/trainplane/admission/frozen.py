@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.sameness import meaning, same
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import JobSetTemplate
 from trainplane.render.errors import RenderError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.pipeline import Pipeline, Runtime
 
-_MUTABLE: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
 _POD: Final = ("template", "spec", "template", "spec")
 _LISTED: Final = "labels, annotations, nodeSelector, tolerations and schedulingGates"
 
@@ -63,7 +63,7 @@ def _frozen_patches(job: Document[TrainJob]) -> list[Any]:
     for entry in trees.get(job.tree, "spec", "runtimePatches") or []:
         for one in trees.get(entry, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or []:
             pod = trees.get(one, *_POD) or {}
-            rest = {field: value for field, value in pod.items() if field not in _MUTABLE}
+            rest = {field: value for field, value in pod.items() if field not in names.JOBSET_MUTABLE_POD_FIELDS}
             metadata = trees.get(one, "template", "metadata") or {}
             if meaning(rest) or meaning(metadata):
                 kept.append([one.get("name"), rest, metadata])
@@ -84,7 +84,7 @@ def _parts(job: ReplicatedJob | None) -> dict[str, Any]:
         return {}
     tree = job.tree
     job_spec = trees.get(tree, "template", "spec") or {}
-    pod = {field: value for field, value in job.pod_spec.items() if field not in _MUTABLE}
+    pod = {field: value for field, value in job.pod_spec.items() if field not in names.JOBSET_MUTABLE_POD_FIELDS}
     rest = {f"Job {field}": value for field, value in job_spec.items() if field != "template"}
     metadata = {f"Job {field}": value for field, value in (trees.get(tree, "template", "metadata") or {}).items()}
     own = {field: value for field, value in tree.items() if field not in {"name", "template"}}

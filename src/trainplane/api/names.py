@@ -25,6 +25,8 @@ LEGACY_GROUP: Final = "kubeflow.org"
 """A runtimeRef's group in documents older than v2.0; it means `GROUP`."""
 
 JOBSET_API_VERSION: Final = "jobset.x-k8s.io/v1alpha2"
+JOBSET_MUTABLE_POD_FIELDS: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
+"""What JobSet lets change in the pod spec of a suspended JobSet, beside the pods' labels and annotations."""
 JOBSET: Final = "JobSet"
 COSCHEDULING_API_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"
 VOLCANO_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"

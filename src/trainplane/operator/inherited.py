@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _TEMPLATE: Final = ("template", "spec", "template")
-_MUTABLE: Final = ("nodeSelector", "tolerations", "schedulingGates")
-_METADATA: Final = ("labels", "annotations")
+_METADATA: Final = frozenset({"labels", "annotations"})
 
 
 def with_fixed_parts_of(live: Tree, body: Tree) -> Tree:
@@ -30,14 +30,14 @@ def with_fixed_parts_of(live: Tree, body: Tree) -> Tree:
 def _job(live: Tree, wanted: Tree) -> Tree:
     job = trees.copy(live)
     template: Tree = trees.get(job, *_TEMPLATE) or {}
-    for part, fields in (("metadata", _METADATA), ("spec", _MUTABLE)):
+    for part, fields in (("metadata", _METADATA), ("spec", names.JOBSET_MUTABLE_POD_FIELDS)):
         change = {field: value for field, value in (trees.get(wanted, *_TEMPLATE, part) or {}).items() if value}
-        if part in template or change.keys() & set(fields):
+        if part in template or change.keys() & fields:
             _replace(template.setdefault(part, {}), change, fields)
     return dict(job)
 
 
-def _replace(place: Tree, wanted: Tree, fields: tuple[str, ...]) -> None:
+def _replace(place: Tree, wanted: Tree, fields: frozenset[str]) -> None:
     """Let some fields be what is wanted, and absent where nothing is."""
     for field in fields:
         value: Any = wanted.get(field)
