@@ -5,7 +5,8 @@ core/v1 Events with `firstTimestamp`, `lastTimestamp` and `count`, because the o
 
 `record` never waits and never fails: it notes the event and a background task writes it. News that repeats becomes a
 higher count of the Event that is there. What is too much is dropped and counted: Events are a courtesy and must never
-slow a reconcile, fill the memory or flood etcd.
+slow a reconcile, fill the memory or flood etcd. While `busy` says that there is work to do, news waits its turn, but no
+longer than `hold_seconds`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from trainplane.kube.errors import AlreadyExistsError, KubeError, NotFoundError
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from trainplane.kube.clock import Clock
@@ -81,6 +82,8 @@ class EventSettings:
         writers: writes under way at once; 4 keeps one slow write from holding up the rest.
         attempts: tries of one write before it is dropped.
         retry_seconds: wait before the second try, doubled with each.
+        hold_seconds: how long an Event may wait for a busy time to pass; 15 is a pause that a person bears, and it
+            spares a burst of a thousand new objects a quarter of its writes.
         forget_seconds: age without news after which a repeat starts a new Event; 10 minutes reads better than one
             line spanning a day, and is well below the hour after which the API server deletes Events.
     """
@@ -92,7 +95,16 @@ class EventSettings:
     writers: int = 4
     attempts: int = 5
     retry_seconds: float = 1.0
+    hold_seconds: float = 15.0
     forget_seconds: float = 600.0
+
+
+HOLD_STEP_SECONDS = 0.2
+"""How often a held Event looks whether the busy time is over."""
+
+
+def _never() -> bool:
+    return False
 
 
 class EventClient(Protocol):
@@ -107,7 +119,10 @@ class EventClient(Protocol):
 
 @dataclass(slots=True)
 class _Note:
-    """One Event, perhaps seen many times. `written` is the count that the API server knows; 0 before it is created."""
+    """One Event, perhaps seen many times.
+
+    `written` is the count that the API server knows; 0 before it is created. `since` is when it began to wait.
+    """
 
     regarding: ObjectReference
     type: EventType
@@ -118,6 +133,7 @@ class _Note:
     first: datetime
     last: datetime
     seen_at: float
+    since: float
     count: int = 1
     written: int = 0
     waiting: bool = False
@@ -136,7 +152,8 @@ class EventRecorder:
     """Records Events about objects on behalf of one component.
 
     `component` says who reports ("trainer-trainjob-controller"), `instance` which of its processes. `dropped` counts
-    news that was never written; repeats that wait for the next allowed write are not lost and not counted.
+    news that was never written; repeats that wait for the next allowed write are not lost and not counted. `busy` says
+    whether something more urgent is going on.
     """
 
     client: EventClient
@@ -144,7 +161,9 @@ class EventRecorder:
     component: str
     instance: str = ""
     settings: EventSettings = field(default_factory=EventSettings)
+    busy: Callable[[], bool] = _never
     dropped: int = 0
+    _ending: bool = False
     _notes: OrderedDict[tuple[object, ...], _Note] = field(default_factory=OrderedDict)
     _budgets: OrderedDict[ObjectReference, _Budget] = field(default_factory=OrderedDict)
     _queue: asyncio.Queue[_Note] = field(default_factory=asyncio.Queue)
@@ -171,7 +190,7 @@ class EventRecorder:
             self.dropped += 1
             return
         wall = self.clock.now()
-        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), wall, wall, now)
+        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), wall, wall, now, now)
         self._notes[key] = note
         self._notes.move_to_end(key)
         if len(self._notes) > self.settings.remembered:
@@ -186,12 +205,13 @@ class EventRecorder:
 
     async def drain(self) -> None:
         """Return when everything recorded so far was written or given up, for a last word before a stop."""
+        self._ending = True
         await self._queue.join()
 
     def _put(self, note: _Note) -> None:
         if self._queue.qsize() >= self.settings.waiting:
             return  # only a repeat comes here with a full queue: its count goes out with the next one
-        note.waiting = True
+        note.waiting, note.since = True, self.clock.monotonic()
         self._queue.put_nowait(note)
 
     def _afford(self, regarding: ObjectReference, now: float) -> bool:
@@ -213,6 +233,7 @@ class EventRecorder:
         while True:
             note = await self._queue.get()
             try:
+                await self._hold(note)
                 await self._write(note)
                 note.waiting = False
                 repeated = note.count > note.written
@@ -225,6 +246,12 @@ class EventRecorder:
                 log.warning("event dropped", extra=keys)
             finally:
                 self._queue.task_done()
+
+    async def _hold(self, note: _Note) -> None:
+        """Wait while there is something more urgent, within limits; what is recorded meanwhile waits behind."""
+        until = note.since + self.settings.hold_seconds
+        while not self._ending and self.busy() and self.clock.monotonic() < until:
+            await self.clock.sleep(HOLD_STEP_SECONDS)
 
     async def _write(self, note: _Note) -> None:
         """Send one note, again while the error says that this can help."""

@@ -69,6 +69,11 @@ class WorkQueue(Generic[K]):
         return len(self._due)
 
     @property
+    def pending(self) -> int:
+        """How many keys wait or are being worked on."""
+        return len(self) + len(self._working)
+
+    @property
     def working(self) -> frozenset[K]:
         """The keys that workers hold."""
         return frozenset(self._working)

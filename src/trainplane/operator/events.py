@@ -37,6 +37,10 @@ SETTINGS: Final = EventSettings(writers=2, waiting=8192)
 and what they bring waits (some 6 MB at most) until it is not."""
 
 
+BUSY_TRAIN_JOBS: Final = 4
+"""TrainJobs being looked at, or waiting for it, above which news waits: a burst, and not the daily coming and going."""
+
+
 class News(NamedTuple):
     """Something to tell."""
 

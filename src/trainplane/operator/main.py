@@ -87,7 +87,7 @@ class Operator:
         writer = Writer(client, always if self.elector is None else self.elector.is_leader)
         runtimes = Runtimes(client, self.stores)
         snapshots = Snapshots(client, writer, runtimes)
-        self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS)
+        self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
             client, writer, self.stores, snapshots, self.pipeline, self.recorder, self.train_job_metrics, clock
@@ -116,6 +116,10 @@ class Operator:
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),
         )
+
+    def _busy(self) -> bool:
+        """Say whether many TrainJobs want something at once: their news waits."""
+        return self.train_jobs.queue.pending > events.BUSY_TRAIN_JOBS
 
     def _controller(
         self, name: str, kind: str, reconcile: Callable[[Key], Coroutine[Any, Any, Any]]

@@ -20,6 +20,7 @@ from trainplane.kube.errors import NotFoundError
 from trainplane.kube.resource import Key
 from trainplane.operator import yamltext
 from trainplane.operator.errors import RuntimeUnsupportedError, SnapshotError
+from trainplane.operator.queued import used
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Runtimes:
             names.TRAINING_RUNTIME: (stores.training_runtimes, TRAINING_RUNTIMES),
             names.CLUSTER_TRAINING_RUNTIME: (stores.cluster_training_runtimes, CLUSTER_TRAINING_RUNTIMES),
         }
+        self._train_jobs = stores.train_jobs
         self._decoded: dict[tuple[str, Key], tuple[int, FoundRuntime]] = {}
 
     async def find(self, ref: RuntimeRef, namespace: str) -> FoundRuntime | None:
@@ -82,6 +84,11 @@ class Runtimes:
             found = FoundRuntime(read(entry.decode(dict), ref.kind))
             known = self._decoded[ref.kind, key] = entry.resource_version, found
         return known[1]
+
+    def users(self, kind: str, namespace: str, name: str) -> list[str]:
+        """Return the unfinished TrainJobs in Kueue's queues that use a runtime, as namespace/name, in order."""
+        place = namespace if kind == names.TRAINING_RUNTIME else ""
+        return sorted(map(str, self._train_jobs.by_index("queued", used(kind, place, name))))
 
     def _place(self, ref: RuntimeRef) -> tuple[Store, Resource]:
         place = self._stores.get(ref.kind)

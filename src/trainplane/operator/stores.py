@@ -17,6 +17,7 @@ from trainplane.api.trainjob import JobStatus, TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
 from trainplane.operator.metrics import TALLY
+from trainplane.operator.queued import QUEUED
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _job_sets() -> Store:
 class Stores:
     """The mirrors, empty until reflectors fill them."""
 
-    train_jobs: Store = field(default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY}))
+    train_jobs: Store = field(default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY, "queued": QUEUED}))
     job_sets: Store = field(default_factory=_job_sets)
     training_runtimes: Store = field(default_factory=lambda: Store(TRAINING_RUNTIMES))
     cluster_training_runtimes: Store = field(default_factory=lambda: Store(CLUSTER_TRAINING_RUNTIMES))

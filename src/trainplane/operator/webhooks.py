@@ -6,9 +6,10 @@ server, so a runtime created a moment ago, or a replica that is still filling it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from trainplane.admission.defaulting import default_trainjob
+from trainplane.admission.defaulting import default_trainjob, needs_runtime
+from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe
 from trainplane.admission.runtimes import validate_runtime
@@ -50,6 +51,11 @@ PATHS: Final = (
 )
 """The paths of the reference: its webhook configurations serve ours, too."""
 
+_NAMESPACE_ENDERS: Final = frozenset(
+    {"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
+)
+"""Who deletes what is in a namespace that goes; the second where controllers share one identity."""
+
 
 class Webhooks:
     """The reviews, by path."""
@@ -78,7 +84,7 @@ class Webhooks:
             return allow()
         new, old = request.decode(dict), _old(request)
         runtime = None
-        if _asks_for_processes(new):
+        if needs_runtime(new, old):
             runtime, _ = await self._runtime(new, old, request.namespace)
         defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
         return mutate(json_patch(new, defaulted.tree), warnings=defaulted.warnings)
@@ -98,10 +104,16 @@ class Webhooks:
         return _answer(verdict, names.TRAIN_JOB)
 
     async def validate_runtime(self, request: AdmissionRequest) -> Answer:
-        """Say whether a runtime of either kind may be as it is."""
+        """Say whether a runtime of either kind may be as it is, and whether it may go."""
+        kind = request.kind.kind
+        users = self._runtimes.users(kind, request.namespace, request.name)
+        if request.operation == "DELETE":
+            return allow() if _ends_namespace(request) else _answer(judge_removal(users), kind)
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        return _answer(validate_runtime(request.decode(dict), _old(request)), request.kind.kind)
+        new, old = request.decode(dict), _old(request)
+        verdict = validate_runtime(new, old)
+        return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
 
     async def _runtime(self, new: Tree, old: Tree | None, namespace: str) -> tuple[Runtime | None, Source | None]:
         """Return the runtime to judge by: of a TrainJob that has begun, the one that it began with."""
@@ -142,6 +154,11 @@ class Webhooks:
             return None
 
 
+def _ends_namespace(request: AdmissionRequest) -> bool:
+    """Say whether a whole namespace goes: its TrainJobs go with it, in no particular order."""
+    return request.user_info.username in _NAMESPACE_ENDERS
+
+
 def _old(request: AdmissionRequest) -> Tree | None:
     return request.decode_old(dict) if request.operation == "UPDATE" else None
 
@@ -151,11 +168,6 @@ def _ref(job: Tree) -> RuntimeRef | None:
         return document.view((job.get("spec") or {}).get("runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
-
-
-def _asks_for_processes(job: Tree) -> bool:
-    trainer: Any = (job.get("spec") or {}).get("trainer") or {}
-    return isinstance(trainer.get("numProcPerNode"), str)
 
 
 def _without_suspend(job: Tree) -> Tree:

@@ -98,13 +98,16 @@ class Pipeline:
             RenderError: see `errors`.
         """
         plan = resolve(job, runtime)
+        self._enforce(plan)
+        return plan
+
+    def _enforce(self, plan: Plan) -> None:
         for plugin, author in self._authors:
             plan.pen.origin = author
             try:
                 plugin.enforce(plan)
             except Exception as error:
                 raise _blame(plugin, error) from error
-        return plan
 
     def render(self, job: Job, runtime: Runtime) -> Rendering:
         """Return the objects that the TrainJob becomes. The job and the runtime are not changed.
@@ -112,7 +115,9 @@ class Pipeline:
         Raises:
             RenderError: see `errors`.
         """
-        plan = self.plan(job, runtime)
+        return self._build(self.plan(job, runtime))
+
+    def _build(self, plan: Plan) -> Rendering:
         objects: list[Rendered] = []
         kept: list[KeptOnce] = []
         for plugin, author in self._authors:
@@ -149,11 +154,13 @@ class Pipeline:
         except RenderError as error:
             return Verdict((error.finding,))
         verdict = lost + Verdict.of(remark for plugin in self.plugins for remark in _remarks(plugin, plan, old))
-        return verdict if verdict.errors else verdict + self._rehearse(job, runtime)
+        return verdict if verdict.errors else verdict + self._rehearse(plan)
 
-    def _rehearse(self, job: Job, runtime: Runtime) -> Verdict:
+    def _rehearse(self, plan: Plan) -> Verdict:
+        """Render the plan that was judged: judging reads, so it is as good as a new one."""
         try:
-            self.render(job, runtime)
+            self._enforce(plan)
+            self._build(plan)
         except RenderError as error:
             return Verdict((error.finding,))
         return Verdict()

@@ -369,3 +369,39 @@ def test_time_is_the_clocks(client: FakeClient) -> None:
     events.record(JOB, "Normal", "Seen", "hello")
     [note] = events._notes.values()
     assert events._tree(note, "team")["firstTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+async def test_news_waits_while_there_is_something_more_urgent(client: FakeClient, clock: FakeClock) -> None:
+    busy = True
+    events = recorder(client, clock)
+    events.busy = lambda: busy
+    async with running(events):
+        events.record(JOB, "Normal", "Seen", "hello")
+        await clock.advance(1)
+        assert client.every(EVENTS) == []
+        busy = False
+        await clock.advance(1)
+        assert len(client.every(EVENTS)) == 1
+
+
+async def test_no_news_waits_longer_than_it_may(client: FakeClient, clock: FakeClock) -> None:
+    events = recorder(client, clock, hold_seconds=5)
+    events.busy = lambda: True
+    async with running(events):
+        events.record(JOB, "Normal", "Seen", "hello")
+        await clock.advance(4)
+        assert client.every(EVENTS) == []
+        await clock.advance(2)
+        assert len(client.every(EVENTS)) == 1
+
+
+async def test_a_last_word_is_not_held_back(client: FakeClient, clock: FakeClock) -> None:
+    events = recorder(client, clock, hold_seconds=1000)
+    events.busy = lambda: True
+    async with running(events):
+        events.record(JOB, "Normal", "Seen", "hello")
+        await clock.advance(1)
+        last_word = asyncio.create_task(events.drain())
+        await clock.advance(1)
+        await last_word
+        assert len(client.every(EVENTS)) == 1
