@@ -25,6 +25,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	for name in base operator; do $(PYTHON) -m uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
+	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 
 .PHONY: format
 format: $(VENV) ## format the code
@@ -38,6 +40,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m trainplane.api.crds --check
+	$(PYTHON) runtimes/pin.py --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -60,8 +63,9 @@ lab-selftest: engines images ## the lab on itself: real control plane, pods, fle
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write the CRDs anew from the types
+manifests: $(VENV) ## write the CRDs anew from the types, and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
+	$(PYTHON) runtimes/pin.py
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
@@ -74,6 +78,10 @@ conformance: engines ## ours and the reference on two API servers, object by obj
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(PYTEST) -p lab.pytest_plugin --suite e2e tests/e2e
+
+.PHONY: fleet
+fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
+	$(PYTEST) -p lab.pytest_plugin --suite fleet tests/fleet
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)

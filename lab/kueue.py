@@ -42,7 +42,7 @@ def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), *
     config = cluster.folder / "kueue.yaml"
     config.write_text(yaml.safe_dump(_configuration(cluster, frameworks) | settings))
     cluster.start("kueue", [binary("kueue"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"])
-    cluster.wait_http("kueue", _HEALTH_PORT)
+    wait_ready(cluster)
     shipped = documents(manifests("kueue") / "config/components/webhook/manifests.yaml")
     kept = {f"{verb}{stem}.kb.io" for verb in "mv" for stem in (*_OWN_WEBHOOKS, *(FRAMEWORKS[f] for f in frameworks))}
     configurations = beside(
@@ -52,6 +52,27 @@ def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), *
         for webhook in configuration["webhooks"]:
             _spare_system_namespaces(webhook)
     cluster.apply(*configurations)
+
+
+def wait_ready(cluster: Cluster) -> None:
+    """Wait until Kueue is ready, after a start or a `cluster.revive`."""
+    cluster.wait_http("kueue", _HEALTH_PORT)
+
+
+def reconfigure(cluster: Cluster, **settings: Any) -> dict[str, Any]:
+    """Start Kueue anew with other settings, top-level keys each; return those that they replaced.
+
+    None removes a key, so what was returned puts everything back.
+    """
+    config = cluster.folder / "kueue.yaml"
+    before = yaml.safe_load(config.read_text())
+    after = {key: value for key, value in (before | settings).items() if value is not None}
+    config.write_text(yaml.safe_dump(after))
+    if cluster.engines()["kueue"].process.alive():
+        cluster.kill("kueue")
+    cluster.revive("kueue")
+    wait_ready(cluster)
+    return {key: before.get(key) for key in settings}
 
 
 def _spare_system_namespaces(webhook: dict[str, Any]) -> None:

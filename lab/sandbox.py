@@ -33,14 +33,16 @@ _CLONE_NEWNET = 0x40000000
 _SETUP = """
 set -eu
 ip link set lo up
-for folder in etc var/lib; do
+for folder in etc var/lib var/log; do
   changes={disk}/overlay/$folder
   mkdir -p $changes/upper $changes/work
   mount -t overlay overlay -o lowerdir=/$folder,upperdir=$changes/upper,workdir=$changes/work /$folder
 done
 mount -t tmpfs tmpfs /run
 """
-"""Private /etc, /var/lib and /run: engines keep their usual paths, and the machine's stay as they are."""
+"""Private /etc, /var/lib, /var/log and /run: engines keep their usual paths, and the machine's stay as they are.
+
+A kubelet removes the logs of pods that it does not know, so two nodes must not share a folder of logs."""
 
 
 @dataclass(frozen=True)

@@ -99,11 +99,18 @@ def webhook_configurations() -> list[dict[str, Any]]:
     checked = {
         "matchExpressions": [{"key": f"{GROUP}/webhook-validation", "operator": "NotIn", "values": ["disabled"]}]
     }
+    # Called again if another webhook changed the TrainJob after it: Kueue's comes later, and brings queue and entry.
+    defaulter = _webhook("defaulter", "mutate", PLURALS[0]) | {"reinvocationPolicy": "IfNeeded"}
     validators = [_webhook("validator", "validate", plural) for plural in PLURALS]
+    guards = [_webhook("guard", "validate", plural) for plural in PLURALS[1:]]
+    for guard in guards:  # an operator that is down must not keep anybody from cleaning up
+        guard["rules"][0]["operations"] = ["DELETE"]
+        guard["failurePolicy"] = "Ignore"
+    validators += guards
     for webhook in validators[1:]:
         webhook["objectSelector"] = checked
     return [
-        _configuration("MutatingWebhookConfiguration", "defaulter", [_webhook("defaulter", "mutate", PLURALS[0])]),
+        _configuration("MutatingWebhookConfiguration", "defaulter", [defaulter]),
         _configuration("ValidatingWebhookConfiguration", "validator", validators),
     ]
 

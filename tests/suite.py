@@ -3,6 +3,8 @@
 `pytest -p tests.suite --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of
 an earlier command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a
 report comes from the run that wrote it.
+
+Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
 
@@ -61,6 +64,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin the report."""
+    settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("suite")
     report = SuiteReport(config.getoption("--suite"))
     if config.getoption("--suite-append") and report.path.exists():
         earlier = json.loads(report.path.read_text())

@@ -31,6 +31,10 @@ class Image:
     """The image it builds on; empty for a root folder of its own."""
     packages: tuple[str, ...] = ()
     """Debian packages to install."""
+    wheels: str = ""
+    """The list of `lab/images` with Python packages, hashes and all, that are put in after the Debian ones."""
+    without: tuple[str, ...] = ()
+    """Folders of those Python packages that nobody runs, left out."""
     finish: str = ""
     """The shell script of `lab/images` that runs inside the image's root at the end."""
     environment: tuple[str, ...] = (_PATH,)
@@ -46,8 +50,7 @@ class Image:
     def key(self) -> str:
         """Return the hash of all that decides what is in the image."""
         parts = [repr(self), str(_LAYOUT), SUITE]
-        if self.finish:
-            parts.append((Path(__file__).parent / self.finish).read_text())
+        parts += [(Path(__file__).parent / file).read_text() for file in (self.wheels, self.finish) if file]
         if self.name == "pause":
             parts.append(ENGINES["pause"].key())
         if self.base:
@@ -75,6 +78,12 @@ IMAGES: dict[str, Image] = {
             finish="torch.sh",
             # Debian's torch is built without libuv, and its default store would ask for it.
             environment=(_PATH, "USE_LIBUV=0"),
+        ),
+        Image(
+            "frameworks",
+            base="python",
+            wheels="frameworks.txt",
+            without=("tensorflow/include", "clang"),
         ),
     )
 }

@@ -22,6 +22,10 @@ from lab.images import IMAGES, SUITE, Image
 from lab.images.containerd_root import prepare
 
 _CLEAN = "apt-get clean; rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/*.log /usr/sbin/policy-rc.d"
+_PYTHON = "3.13"
+"""The Python of the Debian release inside images."""
+_PYTHON_FOLDER = f"usr/local/lib/python{_PYTHON}/dist-packages"
+"""Where that Python looks for what Debian did not package."""
 _INSTALL = (
     "printf '#!/bin/sh\\nexit 101\\n' > /usr/sbin/policy-rc.d; chmod +x /usr/sbin/policy-rc.d; export DEBIAN_FRONTEND="
     "noninteractive; apt-get update -qq; apt-get install -y -qq --no-install-recommends {packages}"
@@ -88,7 +92,7 @@ def _derive(image: Image, partial: Path) -> None:
     for folder in ("work", "merged"):
         (partial / folder).mkdir()
     lower = ":".join(str(layer.built() / "root") for layer in reversed(IMAGES[image.base].layers()))
-    steps = [_INSTALL.format(packages=" ".join(image.packages))]
+    steps = [_INSTALL.format(packages=" ".join(image.packages))] if image.packages else []
     if image.finish:
         steps.append((Path(__file__).parent / image.finish).read_text())
     steps.append(_CLEAN)
@@ -104,6 +108,20 @@ chroot {merged} sh -eu
     _run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], image, stdin="\n".join(steps))
     for folder in ("work", "merged"):
         shutil.rmtree(partial / folder)
+    if image.wheels:
+        _add_wheels(image, partial / "root" / _PYTHON_FOLDER)
+
+
+def _add_wheels(image: Image, target: Path) -> None:
+    """Unpack Python packages for the image's Python, by the list's hashes, from the index that this machine uses."""
+    listed = Path(__file__).parent / image.wheels
+    platform = [f"--python-version={_PYTHON}", "--python-platform=x86_64-manylinux_2_28"]
+    options = [*platform, "--quiet", "--no-deps", "--require-hashes", "--no-cache", "--link-mode=copy"]
+    _run(
+        [sys.executable, "-m", "uv", "pip", "install", *options, f"--target={target}", f"--requirement={listed}"], image
+    )
+    for folder in image.without:
+        shutil.rmtree(target / folder)
 
 
 def _run(command: list[str], image: Image, stdin: str = "") -> None:

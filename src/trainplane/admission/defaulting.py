@@ -3,9 +3,10 @@
 In order:
 
 1. older generations take today's form (`generations`, `processes`);
-2. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
-   same in other letters changes nothing;
-3. every `runtimePatches` entry carries the time of its last change.
+2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
+3. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
+   same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
+4. every `runtimePatches` entry carries the time of its last change.
 
 What runs here has been pruned and filled with the schema's defaults but not validated, so any part may have any type. A
 part of a wrong type is left as it is, and the schema refuses it.
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.generations import turn
 from trainplane.admission.processes import turn_processes
+from trainplane.admission.quota import is_counted, spell_out
+from trainplane.admission.rewritten import is_rewritten
 from trainplane.admission.sameness import same, settled
 from trainplane.api import tree as trees
 from trainplane.api.meta import whole_seconds
@@ -50,8 +53,9 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
         new: what was sent.
         old: what is stored, on an update.
         now: the time to stamp on entries that changed.
-        runtime: the runtime, if at hand (of an update: the snapshot, else the live one). Only the words that older
-            releases took for `numProcPerNode` need it; without it such a word stays, and validation refuses it.
+        runtime: the runtime, if at hand (of an update: the snapshot, else the live one). `needs_runtime` says whether
+            it makes a difference. Without it a word in `numProcPerNode` stays, and validation refuses it; and
+            `resourcesPerNode` stays as it was sent.
     """
     turned = turn(new)
     tree, processes = turn_processes(turned.tree, old, runtime)
@@ -60,19 +64,39 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
     if not isinstance(spec, dict):
         return Defaulted(tree, tuple(warnings))
     filled = spec
+    if runtime is not None and is_counted(tree) and (old is None or _resources(tree) != _resources(old)):
+        filled = spell_out(tree, runtime)["spec"]
     if old is not None:
-        filled = _keeping_form(filled, turn_processes(turn(old).tree, None, runtime)[0])
+        filled = _keeping_form(filled, turn_processes(turn(old).tree, None, runtime)[0], warnings)
     stored = trees.get(old, "spec", "runtimePatches")
     filled = _with_patches(filled, stored if isinstance(stored, list) else None, now, warnings)
     return Defaulted(tree if filled is spec else {**tree, "spec": filled}, tuple(warnings))
 
 
-def _keeping_form(spec: Tree, old: Tree) -> Tree:
+def needs_runtime(new: Tree, old: Tree | None) -> bool:
+    """Say whether the form to store depends on the runtime: only then is it worth fetching."""
+    if isinstance(trees.get(new, "spec", "trainer", "numProcPerNode"), str):
+        return True
+    resources = _resources(new)
+    return isinstance(resources, dict) and is_counted(new) and (old is None or resources != _resources(old))
+
+
+def _resources(job: Tree) -> Any:
+    return trees.get(job, "spec", "trainer", "resourcesPerNode")
+
+
+def _keeping_form(spec: Tree, old: Tree, warnings: list[str]) -> Tree:
     """Return the spec with parts that cannot change in the form they are stored in, where they mean the same."""
     stored = old.get("spec")
     if not isinstance(stored, dict):
         return spec
-    return {**spec, **{name: settled(spec[name], stored[name]) for name in _FIXED if name in spec and name in stored}}
+    kept: Tree = {name: settled(spec[name], stored[name]) for name in _FIXED if name in spec and name in stored}
+    if is_rewritten(kept.get("trainer"), stored.get("trainer")):
+        kept["trainer"] = stored["trainer"]
+        warnings.append(
+            "spec.trainer.command: stays as it was; what its framework runs is put there when pods are made"
+        )
+    return {**spec, **kept}
 
 
 def _with_patches(spec: Tree, stored: list[Any] | None, now: datetime, warnings: list[str]) -> Tree:

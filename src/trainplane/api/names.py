@@ -51,6 +51,14 @@ FIELD_MANAGER_STATUS: Final = "trainer-status"
 LABEL_ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """On a replicated job's *Job template*: which part of a TrainJob runs there."""
 LABEL_FRAMEWORK: Final = "trainer.kubeflow.org/framework"
+FRAMEWORK_TENSORFLOW: Final = "tensorflow"
+FRAMEWORK_PADDLE: Final = "paddle"
+"""Frameworks that mlPolicy has no field for: the label chooses them, and annotations of the runtime are their settings.
+Kueue knows neither and counts such a job as one without a framework, which has the same pods."""
+ANNOTATION_PORT: Final = "trainer.kubeflow.org/port"
+"""On a runtime: the port on which the nodes meet, for every framework."""
+ANNOTATION_MPI_IMPLEMENTATION: Final = "trainer.kubeflow.org/mpi-implementation"
+"""On a runtime with mlPolicy.mpi: Intel or MPICH, where that is the MPI in the image."""
 LABEL_SUPPORT: Final = "trainer.kubeflow.org/support"
 SUPPORT_DEPRECATED: Final = "deprecated"
 LABEL_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"
@@ -121,6 +129,11 @@ TORCH_MASTER_PORT: Final = "PET_MASTER_PORT"
 TORCH_RESERVED: Final = frozenset(
     {TORCH_NNODES, TORCH_NPROC_PER_NODE, TORCH_NODE_RANK, TORCH_MASTER_ADDR, TORCH_MASTER_PORT}
 )
+TORCH_RDZV_BACKEND: Final = "PET_RDZV_BACKEND"
+TORCH_RDZV_ENDPOINT: Final = "PET_RDZV_ENDPOINT"
+TORCH_RDZV_ID: Final = "PET_RDZV_ID"
+TORCH_MAX_RESTARTS: Final = "PET_MAX_RESTARTS"
+"""What elastic nodes meet by; a TrainJob may set these itself."""
 
 JAX_NUM_PROCESSES: Final = "JAX_NUM_PROCESSES"
 JAX_PROCESS_ID: Final = "JAX_PROCESS_ID"
@@ -132,10 +145,37 @@ XGBOOST_TASK_ID: Final = "DMLC_TASK_ID"
 XGBOOST_NUM_WORKER: Final = "DMLC_NUM_WORKER"
 XGBOOST_RESERVED: Final = frozenset({XGBOOST_TRACKER_URI, XGBOOST_TRACKER_PORT, XGBOOST_TASK_ID, XGBOOST_NUM_WORKER})
 
+TENSORFLOW_CONFIG: Final = "TF_CONFIG"
+TENSORFLOW_TASK_INDEX: Final = "TF_TASK_INDEX"
+"""The pod's place in its job; TF_CONFIG refers to it."""
+TENSORFLOW_RESERVED: Final = frozenset({TENSORFLOW_CONFIG, TENSORFLOW_TASK_INDEX})
+
+PADDLE_MASTER: Final = "PADDLE_MASTER"
+PADDLE_NNODES: Final = "PADDLE_NNODES"
+PADDLE_RANK: Final = "PADDLE_RANK"
+PADDLE_JOB_ID: Final = "PADDLE_JOB_ID"
+PADDLE_NPROC_PER_NODE: Final = "PADDLE_NPROC_PER_NODE"
+PADDLE_HOST: Final = "POD_IP"
+"""Where Paddle's launcher reads its own address; a name is as good to it."""
+PADDLE_RESERVED: Final = frozenset(
+    {PADDLE_MASTER, PADDLE_NNODES, PADDLE_RANK, PADDLE_JOB_ID, PADDLE_NPROC_PER_NODE, PADDLE_HOST}
+)
+
 OPENMPI_HOSTFILE: Final = "OMPI_MCA_orte_default_hostfile"
 OPENMPI_RSH_ARGS: Final = "OMPI_MCA_plm_rsh_args"
 OPENMPI_KEEP_FQDN: Final = "OMPI_MCA_orte_keep_fqdn_hostnames"
 OPENMPI_DEFAULT_SLOTS: Final = "OMPI_MCA_orte_set_default_slots"
+PRRTE_HOSTFILE: Final = "PRTE_MCA_prte_default_hostfile"
+PRRTE_KEEP_FQDN: Final = "PRTE_MCA_prte_keep_fqdn_hostnames"
+PRRTE_SSH_ARGS: Final = "PRTE_MCA_plm_ssh_args"
+"""OpenMPI 5 starts its processes with PRRTE and reads no `orte` settings."""
+OPENMPI_ALLOW_ROOT: Final = (
+    "OMPI_ALLOW_RUN_AS_ROOT",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+    "PRTE_ALLOW_RUN_AS_ROOT",
+    "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM",
+)
+"""Without these, mpirun refuses to start as root, whom a container is by default."""
 MPI_RESERVED: Final = frozenset({OPENMPI_HOSTFILE, OPENMPI_RSH_ARGS, OPENMPI_KEEP_FQDN, OPENMPI_DEFAULT_SLOTS})
 
 FLUX_VIEW_IMAGE: Final = "FLUX_VIEW_IMAGE"

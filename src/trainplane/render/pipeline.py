@@ -26,10 +26,18 @@ from trainplane.render.findings import Finding, Verdict
 from trainplane.render.origin import Marks, Origin, Rendered, trainjob
 from trainplane.render.plan import Job, KeptOnce, Runtime
 from trainplane.render.plugin import RefusalError
+from trainplane.render.plugins.coscheduling import Coscheduling
+from trainplane.render.plugins.flux import Flux
 from trainplane.render.plugins.initializers import Initializers
+from trainplane.render.plugins.jax import JAX
 from trainplane.render.plugins.jobset import JobSet
+from trainplane.render.plugins.mpi import MPI
+from trainplane.render.plugins.paddle import Paddle
 from trainplane.render.plugins.plainml import PlainML
+from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
+from trainplane.render.plugins.volcano import Volcano
+from trainplane.render.plugins.xgboost import XGBoost
 from trainplane.render.resolve import resolve
 from trainplane.render.targets import missing_targets
 
@@ -42,11 +50,13 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMON", "FRAMEWORKS", "Job", "Pipeline", "Rendering", "Runtime"]
 
-FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (PlainML, Torch)
-"""Built-in frameworks. Plugins of other packages come after them, in order of their names."""
+FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (PlainML, Torch, MPI, JAX, XGBoost, TensorFlow, Paddle, Flux)
+"""Built-in frameworks, PlainML first: it settles the nodes for those that leave that to it. Plugins of other packages
+come after them, in order of their names."""
 
-COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, JobSet)
-"""What serves every framework. The JobSet is built last: when it exists, what its pods mount exists too."""
+COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Coscheduling, Volcano, JobSet)
+"""What serves every framework. The JobSet is built last: when it exists, what its pods mount exists too, and the group
+that they are scheduled in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -120,25 +120,27 @@ def _count(pods: PodSet) -> None:
         pods.set_pods(max(pods.parallelism, 1), origin=_PARALLELISM)
 
 
-def _speak_for_trainer(pods: PodSet) -> None:
-    """Write what spec.trainer says into the container that trains."""
-    said = trees.get(pods.plan.job.tree, "spec", "trainer")
-    if not said:
-        return
+def container_of_trainer(pods: PodSet) -> Container | None:
+    """Return the container of some pods that spec.trainer speaks of, None if it does not speak of these pods."""
     policy = pods.plan.policy
-    trains = pods.ancestor == names.ANCESTOR_TRAINER
     launched = (
         policy is not None
         and policy.mpi is not None
         and policy.mpi.run_launcher_as_node
         and pods.name == names.JOB_NODE
     )
-    container = pods.container(names.CONTAINER_NODE) if trains or launched else None
+    return pods.container(names.CONTAINER_NODE) if launched or pods.ancestor == names.ANCESTOR_TRAINER else None
+
+
+def _speak_for_trainer(pods: PodSet) -> None:
+    """Write what spec.trainer says into the container that trains."""
+    said = trees.get(pods.plan.job.tree, "spec", "trainer")
+    container = container_of_trainer(pods) if said else None
     if container is None:
         return
-    if policy is not None:
+    if pods.plan.policy is not None:
         _merge_resources(container, said.get("resourcesPerNode") or {})
-    if trains:
+    if pods.ancestor == names.ANCESTOR_TRAINER:
         _replace(container, said)
     container.set_env(*map(variable, said.get("env") or ()), origin=_ENV)
 

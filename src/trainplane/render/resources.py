@@ -1,31 +1,58 @@
 """How many processors and accelerators a container has.
 
+Kubernetes knows devices by the names that their vendors gave them:
+
+| device        | names                                                                               |
+|---------------|-------------------------------------------------------------------------------------|
+| GPU           | any with `gpu` in it: `nvidia.com/gpu`, `amd.com/gpu`, `gpu.intel.com/xe`           |
+| part of a GPU | `nvidia.com/mig-1g.5gb`, `nvidia.com/gpu.shared`, `amd.com/cpx_nps4`                |
+| TPU           | `google.com/tpu`                                                                    |
+| Neuron        | `aws.amazon.com/neuron`, `aws.amazon.com/neuroncore`, `aws.amazon.com/neurondevice` |
+| Gaudi         | `habana.ai/gaudi`                                                                   |
+
+A share of a device (`gpu-memory`, `gpucores`, `gpu.intel.com/millicores`) is a measure, not a device.
+
 An amount that is no quantity raises QuantityError, which names the resource.
 """
 
 from __future__ import annotations
 
-import contextlib
+import re
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from trainplane.api.jobset import Container
     from trainplane.api.tree import Tree
 
-_MIG: Final = "nvidia.com/mig-"
+_GPU: Final = re.compile(r"gpu|^nvidia\.com/mig-|^amd\.com/[sdqc]px_nps[1248]$", re.IGNORECASE)
+_SHARE: Final = re.compile(r"mem|cores|percent|monitoring|tiles", re.IGNORECASE)
+_OTHER_DEVICES: Final = frozenset(
+    {
+        "google.com/tpu",
+        "aws.amazon.com/neuron",
+        "aws.amazon.com/neuroncore",
+        "aws.amazon.com/neurondevice",
+        "habana.ai/gaudi",
+    }
+)
 
 
 def gpus(container: Container) -> int:
-    """Return how many GPUs a container asks for, MIG slices too: by its requests, else by its limits.
+    """Return how many GPUs a container asks for, parts of GPUs too: by its requests, else by its limits.
 
-    A resource is a GPU if its name says so; several kinds add up.
+    Several kinds add up.
     """
-    return _sum_gpus(container.requests) or _sum_gpus(container.limits)
+    return _count(container, _is_gpu)
+
+
+def accelerators(container: Container) -> int:
+    """Return how many devices a container asks for that a process each can drive: GPUs, TPUs, Neuron, Gaudi."""
+    return _count(container, lambda name: _is_gpu(name) or name in _OTHER_DEVICES)
 
 
 def cpus(container: Container) -> int:
@@ -41,29 +68,21 @@ def over_limit(container: Container) -> Iterator[tuple[str, str, str]]:
             yield name, str(requests[name]), str(limit)
 
 
-def write_amounts(pod_spec: Tree) -> None:
-    """Write every amount of a pod's resources as the API server does, in place.
-
-    JobSet's webhook would do it anyway; an amount that is written otherwise makes each apply look like a change.
-    """
-    places: list[Tree] = [pod_spec.get("overhead") or {}]
-    for container in (*(pod_spec.get("containers") or ()), *(pod_spec.get("initContainers") or ())):
-        resources = container.get("resources") or {}
-        places += [resources.get("requests") or {}, resources.get("limits") or {}]
-    for amounts in places:
-        for name, amount in amounts.items():
-            with contextlib.suppress(QuantityError):
-                amounts[name] = str(Quantity.of(amount))
-
-
 def is_extended(name: str) -> bool:
     """Tell if Kubernetes takes a resource for a device of others', of which a pod's request and limit must be equal."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 
 
-def _sum_gpus(amounts: Tree) -> int:
-    return sum(_quantity(amounts, name).value() for name in amounts if "gpu" in name.lower() or name.startswith(_MIG))
+def _is_gpu(name: str) -> bool:
+    return bool(_GPU.search(name)) and not _SHARE.search(name.rpartition("/")[2])
+
+
+def _count(container: Container, is_meant: Callable[[str], bool]) -> int:
+    def total(amounts: Tree) -> int:
+        return sum(_quantity(amounts, name).value() for name in amounts if is_meant(name))
+
+    return total(container.requests) or total(container.limits)
 
 
 def _quantity(amounts: Tree, name: str) -> Quantity:

@@ -81,7 +81,20 @@ def with_built_in(*plugins: Plugin) -> Pipeline:
 
 class TestOrder:
     def test_it_is_declared(self) -> None:
-        assert [plugin.name for plugin in PIPELINE.plugins] == ["PlainML", "Torch", "Initializers", "JobSet"]
+        assert [plugin.name for plugin in PIPELINE.plugins] == [
+            "PlainML",
+            "Torch",
+            "MPI",
+            "JAX",
+            "XGBoost",
+            "TensorFlow",
+            "Paddle",
+            "Flux",
+            "Initializers",
+            "CoScheduling",
+            "Volcano",
+            "JobSet",
+        ]
 
     def test_the_jobset_is_last(self) -> None:
         rendering = with_built_in(Recorder()).render(job(), runtime())

@@ -260,7 +260,7 @@ class TestTrainer:
         rendering = render(job(trainer=said), have)
         worker, launcher = container_of(rendering), container_of(rendering, job="launcher")
         assert (worker["image"], launcher["image"]) == ("mpi", "mine")
-        assert worker["env"] == launcher["env"] == said["env"]
+        assert worker["env"] == launcher["env"][:1] == said["env"]
         assert worker["resources"] == launcher["resources"] == said["resourcesPerNode"]
 
     def test_no_trainer_changes_nothing(self) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -8,6 +8,7 @@ from tests.unit.render.objects import (
     PIPELINE,
     container_of,
     in_container,
+    in_job,
     job,
     node,
     origin,
@@ -122,7 +123,9 @@ class TestProcesses:
             ({"requests": {"amd.com/GPU": "2"}, "limits": {CPU: 4}}, None, "auto"),
             ({"limits": {GPU: 0, CPU: 3}}, None, "3"),
             ({"limits": {"nvidia.com/mig-1g.5gb": 1, CPU: 3}}, None, "auto"),
-            ({"limits": {"google.com/tpu": 4, CPU: 3}}, None, "3"),
+            ({"limits": {"google.com/tpu": 4, CPU: 3}}, None, "4"),
+            ({"limits": {"habana.ai/gaudi": 8, CPU: 96}}, None, "8"),
+            ({"limits": {"aws.amazon.com/neuroncore": 2, CPU: 3}}, None, "2"),
             (None, {"requests": {CPU: 6}}, "6"),
             (None, {"limits": {GPU: 2}}, "auto"),
             ({"limits": {CPU: 2}}, {"limits": {CPU: 5}}, "5"),
@@ -170,9 +173,52 @@ class TestProcesses:
         with pytest.raises(PluginRefusedError, match=r"cpu: '1x' is no quantity"):
             render(job(trainer={"resourcesPerNode": {"limits": {CPU: "1x"}}}), torch())
 
-    def test_an_elastic_policy_changes_nothing(self) -> None:
-        elastic = torch(nodes=None, elasticPolicy={"minNodes": 2, "maxNodes": 4})
-        assert render(job(), elastic).jobset.tree == render(job(), torch(nodes=None)).jobset.tree
+
+class TestElastic:
+    POLICY: ClassVar[dict[str, int]] = {"minNodes": 2, "maxNodes": 4, "maxRestarts": 10}
+
+    def test_nodes_come_and_go_between_two_bounds(self) -> None:
+        rendering = render(
+            job(trainer={"numNodes": 3, "numProcPerNode": 2}), torch(nodes=None, elasticPolicy=self.POLICY)
+        )
+        assert pods_of(rendering) == (3, 3)
+        assert values_of(container_of(rendering)) == {
+            "PET_NNODES": "2:3",
+            "PET_NPROC_PER_NODE": "2",
+            "PET_RDZV_BACKEND": "c10d",
+            "PET_RDZV_ENDPOINT": "job-node-0-0.job:29500",
+            "PET_RDZV_ID": "job",
+            "PET_MAX_RESTARTS": "10",
+        }
+
+    def test_without_a_word_there_are_as_many_as_may_be(self) -> None:
+        rendering = render(job(), torch(nodes=None, elasticPolicy=self.POLICY))
+        assert pods_of(rendering) == (4, 4)
+        assert values_of(container_of(rendering))["PET_NNODES"] == "2:4"
+        path = in_job("node", "template", "spec", "parallelism")
+        assert origin(rendering.jobset, *path) == "runtime spec.mlPolicy.torch.elasticPolicy.maxNodes"
+
+    @pytest.mark.parametrize(
+        ("policy", "nodes"),
+        [({}, "1:1"), ({"minNodes": 2}, "2:2"), ({"maxNodes": 3}, "1:3"), ({"minNodes": 0, "maxNodes": 2}, "1:2")],
+    )
+    def test_a_bound_may_be_left_out(self, policy: dict[str, int], nodes: str) -> None:
+        container = container_of(render(job(), torch(nodes=None, elasticPolicy=policy)))
+        assert values_of(container)["PET_NNODES"] == nodes
+        assert "PET_MAX_RESTARTS" not in values_of(container)
+
+    def test_how_nodes_meet_may_be_said_otherwise(self) -> None:
+        said = job(trainer={"env": [{"name": "PET_RDZV_BACKEND", "value": "etcd-v2"}]})
+        container = container_of(render(said, torch(nodes=None, elasticPolicy=self.POLICY)))
+        assert values_of(container)["PET_RDZV_BACKEND"] == "etcd-v2"
+
+    @pytest.mark.parametrize(("nodes", "allowed"), [(1, False), (2, True), (4, True), (5, False)])
+    def test_bounds_are_kept(self, nodes: int, allowed: bool) -> None:
+        verdict = PIPELINE.validate(
+            job(trainer={"numNodes": nodes}), None, torch(nodes=None, elasticPolicy=self.POLICY)
+        )
+        assert verdict.allowed is allowed
+        assert all("write 2 to 4" in finding.problem for finding in verdict.errors)
 
 
 class TestAddress:
@@ -218,7 +264,9 @@ class TestWithoutTrainer:
         assert pods_of(render(job(trainer={"numNodes": 3}), have), "other") == (1, 1)
 
     def test_other_frameworks_get_nothing(self) -> None:
-        assert container_of(render(job(trainer={}), runtime(policy={"jax": {}}))) == {"name": "node", "image": "torch"}
+        assert container_of(render(job(trainer={}), runtime())) == {"name": "node", "image": "torch"}
+        jax = container_of(render(job(trainer={}), runtime(policy={"jax": {}})))
+        assert not [name for name in values_of(jax) if name.startswith("PET_")]
 
 
 JOB = replicated_job(

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
 from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
-from trainplane.render.resources import over_limit, write_amounts
+from trainplane.render.resources import over_limit
 from trainplane.render.targets import job_patches, pod_spec_of
 
 if TYPE_CHECKING:
@@ -44,8 +45,7 @@ class JobSet(Plugin):
         """Return the JobSet; labels and annotations are the template's, since those of a TrainJob are its own."""
         marks = plan.pen.marks
         template = plan.template.tree
-        for pods in plan.pod_sets:
-            write_amounts(pods.pod_spec)
+        write_amounts(template["spec"])
         metadata: Tree = {"name": names.jobset_name(plan.name), **template["metadata"]}
         spec: Tree = {**template["spec"], "suspend": plan.job.view.spec.suspend}
         tree = {"apiVersion": names.JOBSET_API_VERSION, "kind": names.JOBSET, "metadata": metadata, "spec": spec}

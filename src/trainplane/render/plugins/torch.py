@@ -9,7 +9,7 @@ from trainplane.api.jobset import Container as Window
 from trainplane.api.runtime import PROCESS_WORDS
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.origin import trainjob
+from trainplane.render.origin import Origin, trainjob
 from trainplane.render.plugin import Plugin, RefusalError
 from trainplane.render.plugins import torchtune
 
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trainplane.api.document import Document
-    from trainplane.api.runtime import TorchPolicy
+    from trainplane.api.runtime import ElasticPolicy, TorchPolicy
     from trainplane.api.trainjob import TrainJob
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Container, Plan
 
 _AUTO: Final = "auto"
+_MOST_NODES: Final = Origin("runtime", path="spec.mlPolicy.torch.elasticPolicy.maxNodes")
 _LOCAL_MEETING: Final = "--rdzv_endpoint=localhost:"
 
 
@@ -39,10 +40,14 @@ class Torch(Plugin):
         pods, trainer = plan.trainer_set, plan.trainer
         if pods and trainer and trainer.num_nodes is not None:
             pods.set_pods(trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
+        elif pods and policy.elastic_policy:
+            pods.set_pods(_most(policy.elastic_policy), origin=_MOST_NODES)
         nodes = pods.count if pods else 1
         processes = _processes(plan, policy)
         address = _first_node(plan)
         group, master = _group(nodes, processes), _master(address)
+        if policy.elastic_policy:
+            group, master = _elastic(plan, policy.elastic_policy, nodes, processes, address), ()
         container = plan.trainer_container
         if container:
             container.set_env(*group)
@@ -72,6 +77,8 @@ class Torch(Plugin):
         trainer = plan.trainer
         if trainer is None:
             return
+        if policy.elastic_policy and trainer.num_nodes is not None:
+            yield from _judge_bounds(policy.elastic_policy, trainer.num_nodes)
         reserved = sorted({str(entry.get("name")) for entry in trainer.env} & names.TORCH_RESERVED)
         if reserved:
             yield Finding("spec.trainer.env", f"{', '.join(reserved)}: set by the torch plugin, leave out")
@@ -116,14 +123,14 @@ def _said_processes(plan: Plan, policy: TorchPolicy) -> int | str:
 def _processes(plan: Plan, policy: TorchPolicy) -> int | str:
     """Return processes per node, or the word by which torch counts devices itself.
 
-    `cpu`, and `auto` without a GPU, mean one process for each processor of the container: torch would count those of
-    the machine.
+    `cpu`, and `auto` without a device, mean one process for each processor of the container: torch would count those of
+    the machine. It would also count them where there are TPUs, Neuron cores or Gaudis, which it does not know.
     """
     said = _said_processes(plan, policy)
     node = _node(plan)
-    if said == "cpu" or (said == _AUTO and not resources.gpus(node)):
-        return max(1, resources.cpus(node))
-    return said
+    if said == _AUTO and not resources.gpus(node):
+        return resources.accelerators(node) or max(1, resources.cpus(node))
+    return max(1, resources.cpus(node)) if said == "cpu" else said
 
 
 def _group(nodes: int, processes: int | str) -> tuple[Tree, ...]:
@@ -140,6 +147,41 @@ def _master(address: str) -> tuple[Tree, ...]:
         {"name": names.TORCH_MASTER_ADDR, "value": address},
         {"name": names.TORCH_MASTER_PORT, "value": str(names.TRAINER_PORT)},
     )
+
+
+def _least(elastic: ElasticPolicy) -> int:
+    return max(1, elastic.min_nodes or 1)
+
+
+def _most(elastic: ElasticPolicy) -> int:
+    return max(_least(elastic), elastic.max_nodes or 1)
+
+
+def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | str, address: str) -> tuple[Tree, ...]:
+    """Return the variables with which nodes come and go: torchrun lets those who are there meet anew.
+
+    Ranks are given at each meeting, so no node has one of its own. The first node keeps the register of who is there.
+    """
+    said = {entry.get("name") for entry in plan.trainer.env} if plan.trainer else set()
+    values = {
+        names.TORCH_NNODES: f"{min(_least(elastic), nodes)}:{nodes}",
+        names.TORCH_NPROC_PER_NODE: str(processes),
+        names.TORCH_RDZV_BACKEND: "c10d",
+        names.TORCH_RDZV_ENDPOINT: f"{address}:{names.TRAINER_PORT}",
+        names.TORCH_RDZV_ID: plan.name,
+    }
+    if elastic.max_restarts is not None:
+        values[names.TORCH_MAX_RESTARTS] = str(elastic.max_restarts)
+    return tuple({"name": name, "value": value} for name, value in values.items() if name not in said)
+
+
+def _judge_bounds(elastic: ElasticPolicy, nodes: int) -> Iterator[Finding]:
+    least, most = _least(elastic), _most(elastic)
+    if not least <= nodes <= most:
+        yield Finding(
+            "spec.trainer.numNodes",
+            f"{nodes} is not within the runtime's mlPolicy.torch.elasticPolicy: write {least} to {most}",
+        )
 
 
 def _tuning(plan: Plan, nodes: int, processes: int | str) -> torchtune.Tuning:

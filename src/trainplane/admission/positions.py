@@ -1,0 +1,125 @@
+"""YAML, with the line of each part: what a person needs who is told that something is wrong with a file.
+
+Values are read as `kubectl` reads them: a date is a text, `yes` is true.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_READ_AS_TEXT = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:binary", "tag:yaml.org,2002:value"})
+
+
+class UnreadableError(Exception):
+    """The text is no YAML, or none that an object can be made of; `line` says where."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line}: {problem}")
+        self.line = line
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One document of a file."""
+
+    tree: Any
+    lines: dict[Path, int]
+    """The line of every field and entry; that of the document itself is at `()`."""
+    repeated: tuple[tuple[Path, int], ...]
+    """Fields that an object has twice, with the line of the second. The second counts."""
+
+    def line_of(self, path: Path) -> int:
+        """Return the line of a part, or of the part around it if it is not there."""
+        while path not in self.lines:
+            path = path[:-1]
+        return self.lines[path]
+
+
+def read(text: str) -> Iterator[Source]:
+    """Yield the documents of a file; empty ones are left out.
+
+    Raises:
+        UnreadableError: at the document that cannot be read.
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None and not (node.tag == "tag:yaml.org,2002:null" and not node.value):
+                yield _Reader(loader).source(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UnreadableError(mark.line + 1 if mark else 1, f"no YAML: {error.problem or error.context}") from error
+    except yaml.reader.ReaderError as error:
+        line = text[: error.position].count("\n") + 1 if isinstance(error.position, int) else 1
+        raise UnreadableError(line, f"no YAML: {error.reason}") from error
+
+
+class _Reader:
+    """Makes a tree of one document, and notes lines on the way."""
+
+    def __init__(self, loader: yaml.SafeLoader) -> None:
+        self._loader = loader
+        self._lines: dict[Path, int] = {}
+        self._repeated: list[tuple[Path, int]] = []
+        self._around: list[yaml.Node] = []
+
+    def source(self, node: yaml.Node) -> Source:
+        self._lines[()] = _line(node)
+        return Source(self._value(node, ()), self._lines, tuple(self._repeated))
+
+    def _value(self, node: yaml.Node, path: Path) -> Any:
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if any(node is one for one in self._around):
+            raise UnreadableError(_line(node), "an anchor is used inside what it names")
+        self._around.append(node)
+        try:
+            return self._mapping(node, path) if isinstance(node, yaml.MappingNode) else self._list(node, path)
+        finally:
+            self._around.pop()
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        if node.tag in _READ_AS_TEXT:
+            return node.value
+        try:
+            return self._loader.construct_object(node)
+        except ValueError as error:
+            raise UnreadableError(_line(node), f"{node.value!r} cannot be read: {error}") from error
+
+    def _list(self, node: yaml.Node, path: Path) -> list[Any]:
+        values = []
+        for index, below in enumerate(node.value):
+            self._lines[(*path, index)] = _line(below)
+            values.append(self._value(below, (*path, index)))
+        return values
+
+    def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        own = [key for key, _ in node.value]
+        self._loader.flatten_mapping(node)  # what `<<` brings comes first, and may be said otherwise
+        values: dict[str, Any] = {}
+        said: set[str] = set()
+        for key, below in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise UnreadableError(_line(key), "the name of a field must be a text")
+            name = key.value
+            if any(key is one for one in own):
+                if name in said:
+                    self._repeated.append(((*path, name), _line(key)))
+                said.add(name)
+            self._lines[(*path, name)] = _line(key)
+            values[name] = self._value(below, (*path, name))
+        return values
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1

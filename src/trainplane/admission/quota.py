@@ -1,0 +1,67 @@
+"""What Kueue counts for a TrainJob is what its pods ask for.
+
+Kueue computes a job's pods itself, with the Go code of the trainer's release that it was built with. Up to Kueue 0.19
+that is v2.2.1, for which `resourcesPerNode` replaces the training container's resources; for us, as for v2.3, it is
+laid over them. A runtime with two GPUs and a TrainJob that asks for four CPUs then runs with two GPUs and is counted
+with none. Where `resourcesPerNode` says everything, both come to the same: so it is spelt out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trainplane.admission.sameness import same
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.api.document import read
+from trainplane.api.errors import DecodeError
+from trainplane.api.trainjob import TrainJob
+from trainplane.render.errors import RenderError
+from trainplane.render.resolve import container_of_trainer, resolve
+
+if TYPE_CHECKING:
+    from trainplane.api.tree import Tree
+    from trainplane.render.plan import Runtime
+
+_PATH: Final = ("spec", "trainer", "resourcesPerNode")
+
+
+def is_counted(job: Tree) -> bool:
+    """Say whether Kueue may count this TrainJob: it is in a queue, or Kueue has its entry in it.
+
+    Where Kueue looks after TrainJobs it puts its entry into every one of them, queue or not, and a job may come into a
+    queue later, when `spec.trainer` can no longer change.
+    """
+    if trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
+        return True
+    patches = trees.get(job, "spec", "runtimePatches")
+    return isinstance(patches, list) and any(
+        isinstance(entry, dict) and entry.get("manager") == names.PATCH_MANAGER_KUEUE for entry in patches
+    )
+
+
+def says_resources(job: Tree) -> bool:
+    """Say whether a TrainJob says anything of what its nodes ask for."""
+    return isinstance(trees.get(job, *_PATH), dict)
+
+
+def spell_out(job: Tree, runtime: Runtime) -> Tree:
+    """Return the TrainJob with `resourcesPerNode` as its nodes will have it, the runtime's amounts included.
+
+    What comes out renders to the same pods. A TrainJob that cannot be resolved stays as it is, and validation says why;
+    so does one whose `resourcesPerNode` goes into several containers that the runtime gives different amounts.
+    """
+    if not says_resources(job):
+        return job
+    whole = _whole(job, runtime)
+    return job if whole is None or same(whole, trees.get(job, *_PATH)) else trees.put(job, *_PATH, value=whole)
+
+
+def _whole(job: Tree, runtime: Runtime) -> Any:
+    try:
+        plan = resolve(read(job, TrainJob), runtime)
+    except (DecodeError, RenderError):
+        return None
+    containers = [container_of_trainer(pods) for pods in plan.pod_sets]
+    found = [container.tree.get("resources") or {} for container in containers if container is not None]
+    return trees.copy(found[0]) if found and all(same(found[0], other) for other in found) else None

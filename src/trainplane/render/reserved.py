@@ -1,0 +1,21 @@
+"""Variables that a plugin sets, and that a TrainJob therefore must not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainplane.render.findings import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
+
+    from trainplane.render.plan import Plan
+
+
+def judge_reserved(plan: Plan, reserved: AbstractSet[str], plugin: str) -> Iterator[Finding]:
+    """Yield a finding for each variable of spec.trainer.env whose name is the plugin's."""
+    for index, entry in enumerate(plan.trainer.env if plan.trainer else ()):
+        if entry.get("name") in reserved:
+            problem = f"{entry['name']}: set by the {plugin} plugin, leave out"
+            yield Finding(f"spec.trainer.env[{index}]", problem, "Forbidden")

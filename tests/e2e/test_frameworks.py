@@ -1,0 +1,124 @@
+"""Every framework's page has an example that trains, on real pods: what the page says is what is run here.
+
+Of the documents only images change, to the lab's, and what an image calls Python.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from lab.images import reference as image
+from lab.paths import REPOSITORY
+
+if TYPE_CHECKING:
+    from tests.e2e.user import User
+    from tests.suite import SuiteReport
+
+PAGES = REPOSITORY / "docs/frameworks"
+RUNTIMES = REPOSITORY / "runtimes"
+_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+FRAMEWORKS = {
+    "torch": ("torch", "step 1:", "of 2: w=3.00 b=1.00"),
+    "mpi": ("torch", "step 1:", "4 processes on 2 hosts, sum 10"),
+    "jax": ("frameworks", "step 1:", "of 2: w=3.00 b=1.00"),
+    "xgboost": ("frameworks", "[0]", "of 2: rmse=0.0"),
+    "tensorflow": ("frameworks", "step 1:", "of 2: w=3.00 b=1.00"),
+}
+"""The page → the lab's image, what the first step prints, what the end prints."""
+
+
+def documents(page: str, image_name: str) -> list[dict[str, Any]]:
+    """Return the runtime and the TrainJob of a page: the runtime stands there, or is one that we ship."""
+    blocks = [yaml.safe_load(block) for block in _BLOCK.findall((PAGES / f"{page}.md").read_text())]
+    whole = [block for block in blocks if isinstance(block, dict) and "kind" in block]
+    (job,) = (block for block in whole if block["kind"] == "TrainJob")
+    runtime = next((block for block in whole if block["kind"] == "ClusterTrainingRuntime"), None)
+    if runtime is None:
+        runtime = yaml.safe_load((RUNTIMES / f"{job['spec']['runtimeRef']['name']}.yaml").read_text())
+    for replicated in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
+        pod = replicated["template"]["spec"]["template"]["spec"]
+        pod["terminationGracePeriodSeconds"] = 0
+        for container in pod["containers"]:
+            container |= {"image": image(image_name), "imagePullPolicy": "Never"}
+    trainer = job["spec"]["trainer"]
+    trainer["command"] = ["python3" if word == "python" else word for word in trainer["command"]]
+    return [runtime, job]
+
+
+def _time(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text[:19] + "+00:00")
+
+
+def _first(user: User, job: str, step: str, beginning: str) -> dt.datetime:
+    """Return when a pod of a step first printed a line with this beginning."""
+    lines = user.kubectl("logs", f"--selector=job-name={job}-{step}-0", "--tail=-1", "--timestamps").stdout.splitlines()
+    times = [_time(line) for line in lines if line.partition(" ")[2].startswith(beginning)]
+    assert times, f"no line of {job} begins with {beginning!r}:\n" + "\n".join(lines)
+    return min(times)
+
+
+def _record(user: User, report: SuiteReport, framework: str, job: dict[str, Any], *, step: str, beginning: str) -> None:
+    created = _time(user.get("trainjob", job["metadata"]["name"])["metadata"]["creationTimestamp"])
+    complete = user.condition(job["metadata"]["name"], "Complete")
+    assert complete is not None
+    first = _first(user, job["metadata"]["name"], step, beginning)
+    report.row(
+        framework=framework,
+        nodes=job["spec"]["trainer"]["numNodes"],
+        first_step_s=(first - created).total_seconds(),
+        completion_s=(_time(complete["lastTransitionTime"]) - created).total_seconds(),
+    )
+    report.figure("frameworks_trained", report.figures.get("frameworks_trained", 0) + 1)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_two_nodes_train(framework: str, user: User, report: SuiteReport) -> None:
+    image_name, beginning, end = FRAMEWORKS[framework]
+    runtime, job = documents(framework, image_name)
+    name, step = job["metadata"]["name"], runtime["spec"]["template"]["spec"]["replicatedJobs"][-1]["name"]
+    user.apply(runtime, job)
+    user.wait_state(name, "Succeeded")
+    assert any(end in line for line in user.logs(name, step)), "\n".join(user.logs(name, step))
+    _record(user, report, framework, job, step=step, beginning=beginning)
+
+
+def test_training_goes_on_without_one_of_three_pods(user: User, report: SuiteReport) -> None:
+    runtime, job = documents("torch-elastic", "torch")
+    folder = f"/tmp/checkpoints-{user.namespace}"
+    checkpoints = {"name": "checkpoints", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}}
+    pod = job["spec"]["runtimePatches"][0]["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"][0]
+    pod["template"]["spec"]["template"]["spec"]["volumes"] = [checkpoints]
+    user.apply(runtime, job)
+    name = job["metadata"]["name"]
+    user.wait("some steps", lambda: any(line.startswith("step 5 ") for line in user.logs(name)))
+    jobset = user.get("jobset", name)["metadata"]["uid"]
+    lost = next(
+        pod for pod in user.pods(name) if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "2"
+    )
+    user.kubectl("delete", "pod", lost["metadata"]["name"], "--wait=false")
+    user.wait_state(name, "Succeeded")
+
+    lines = user.logs(name)
+    begun = {int(match[1]) for line in lines if (match := re.search(r"begins after step (\d+)", line))}
+    assert max(begun) >= 5, "training began anew and not from its checkpoint:\n" + "\n".join(lines)
+    steps = {int(match[1]) for line in lines if (match := re.match(r"step (\d+) on", line))}
+    assert steps == set(range(1, 61))
+    assert user.get("jobset", name)["metadata"]["uid"] == jobset
+    assert len({pod["metadata"]["uid"] for pod in user.pods(name)} - {lost["metadata"]["uid"]}) == 3
+    _record(user, report, "torch-elastic", job, step="node", beginning="step 1 ")
+
+
+def test_the_table_can_be_read(report: SuiteReport, capsys: pytest.CaptureFixture[str]) -> None:
+    """Print it last: what was trained, and how long it took."""
+    rows = [row for row in report.rows if "framework" in row]
+    assert len(rows) == len(FRAMEWORKS) + 1
+    with capsys.disabled():
+        print(f"\n{'framework':<16}{'nodes':>6}{'first step, s':>15}{'completion, s':>15}")  # noqa: T201 for readers
+        for row in rows:
+            print(f"{row['framework']:<16}{row['nodes']:>6}{row['first_step_s']:>15}{row['completion_s']:>15}")  # noqa: T201 the same
