@@ -1,4 +1,5 @@
-"""MultiKueue seen from the management cluster. Empty today.
+"""MultiKueue seen from the management cluster: where a job runs, what can be seen of it, and whether the fleet fits.
 
-Here will live where a job runs, its pods, events and logs, and the checks of a fleet.
+`workers` reaches the workers as MultiKueue does and `placement` says which of them has a job; everything else stands on
+these two. `check` and `sync` are for the admin, before a job is sent. docs/architecture/hub.md has the map.
 """

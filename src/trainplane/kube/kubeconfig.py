@@ -126,16 +126,16 @@ class _Placed(NamedTuple):
 
 
 class Kubeconfig:
-    """Several files, merged."""
+    """Several files, merged. `contents` are their texts where they need not be read."""
 
-    def __init__(self, files: Sequence[Path]) -> None:
+    def __init__(self, files: Sequence[Path], contents: Mapping[Path, str] | None = None) -> None:
         self.files = list(files)
         self.current_context = ""
         self.clusters: dict[str, _Placed] = {}
         self.users: dict[str, _Placed] = {}
         self.contexts: dict[str, _Placed] = {}
         for file in files:
-            content = _read(file)
+            content = _parse(contents[file] if contents else _read(file), file)
             self.current_context = self.current_context or content.current_context or ""
             for cluster in content.clusters or []:
                 self.clusters.setdefault(cluster.name, _Placed(cluster.cluster, file))
@@ -155,11 +155,23 @@ class Kubeconfig:
 
 def load_kubeconfig(files: Sequence[Path], *, context: str | None, environ: Mapping[str, str], clock: Clock) -> Config:
     """Return the Config of a context, by default the current one, of the merged files. Raises ConfigError."""
-    kubeconfig = Kubeconfig(files)
+    return _config(Kubeconfig(files), context, environ, clock)
+
+
+def parse_kubeconfig(text: str, *, where: str, environ: Mapping[str, str], clock: Clock) -> Config:
+    """Return the Config of the current context of a kubeconfig that stands in no file: in a Secret, say.
+
+    `where` names it in messages. Raises ConfigError.
+    """
+    place = Path(where)
+    return _config(Kubeconfig([place], {place: text}), None, environ, clock)
+
+
+def _config(kubeconfig: Kubeconfig, context: str | None, environ: Mapping[str, str], clock: Clock) -> Config:
     name: str = context or kubeconfig.current_context
     if not name:
         known = ", ".join(sorted(kubeconfig.contexts)) or "none"
-        where = ", ".join(map(str, files))
+        where = ", ".join(map(str, kubeconfig.files))
         raise ConfigError(f"{where} sets no current-context: set one, or name one of its contexts (it has: {known})")
     asked_by = "the caller" if context else "current-context"
     chosen: Context = kubeconfig.pick("context", kubeconfig.contexts, name, asked_by).entry
@@ -189,11 +201,14 @@ def load_kubeconfig(files: Sequence[Path], *, context: str | None, environ: Mapp
     )
 
 
-def _read(file: Path) -> _File:
+def _read(file: Path) -> str:
     try:
-        text = file.read_text()
+        return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the kubeconfig {file}: {error}") from error
+
+
+def _parse(text: str, file: Path) -> _File:
     try:
         tree = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 both loaders are safe ones
     except yaml.YAMLError as error:

@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from trainplane.kube.errors import BadRequestError
+from trainplane.kube.testing.podlogs import ContainerLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,8 @@ class PodServer:
     protocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")
     cut_exec: bool = False
     """Close the socket of an exec before the command's Status."""
+    containers: dict[tuple[Key, str], ContainerLogs] = field(default_factory=lambda: defaultdict(ContainerLogs))
+    """Logs by pod and container, with times, for requests that name a container which is here."""
 
     def __post_init__(self) -> None:
         self._news = asyncio.Event()
@@ -63,6 +66,9 @@ class PodServer:
         news.set()
 
     async def _log(self, request: web.Request, key: Key) -> web.StreamResponse:
+        container = (key, request.query.get("container", ""))
+        if container in self.containers:
+            return await self.containers[container].serve(request)
         response = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await response.prepare(request)
         sent = 0

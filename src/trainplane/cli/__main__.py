@@ -1,0 +1,7 @@
+"""`python -m trainplane.cli`."""
+
+import sys
+
+from trainplane.cli import main
+
+sys.exit(main())

@@ -1,0 +1,116 @@
+"""`trainplane fleet sync`: the hub's runtimes, applied to the workers; without --apply, what that would change."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trainplane.cli.fleet import add_connection, ask
+from trainplane.cli.output import Output
+
+if TYPE_CHECKING:
+    import argparse
+
+    from trainplane.hub.sync import Plan, Step, Verb
+    from trainplane.hub.workers import Workers
+    from trainplane.kube.client import Client
+
+_DESCRIPTION = """\
+Give every worker the hub's ClusterTrainingRuntimes, and its TrainingRuntimes in the namespaces that send jobs there. By
+default nothing is changed: each worker is asked whether it would take the change (a dry run), and the difference is
+shown. Runtimes whose change would make Kueue stop TrainJobs of a worker are left alone, and nothing is ever deleted
+but, with --prune, what an earlier sync made.
+"""
+_EPILOG = "Exit code: 0 the workers have the hub's runtimes; 1 they do not (yet); 2 the hub cannot be asked."
+
+_WORDS: dict[Verb, tuple[str, str, str]] = {
+    "create": ("+", "green", "create"),
+    "update": ("~", "yellow", "change"),
+    "delete": ("-", "red", "delete"),
+    "leave": ("✗", "red", "leave"),
+}
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "sync", help="apply the hub's runtimes to the workers", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    parser.add_argument("--apply", action="store_true", help="do it, instead of saying what would be done")
+    parser.add_argument("--prune", action="store_true", help="also delete what a sync made and the hub has no longer")
+    parser.add_argument(
+        "--even-in-use", action="store_true", help="also change runtimes where Kueue then stops TrainJobs of the worker"
+    )
+    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
+    add_connection(parser)
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Sync or rehearse, print, return the exit code."""
+
+    async def work(hub: Client, workers: Workers, eyes: dict[str, Client]) -> Plan:
+        from trainplane.hub.sync import sync  # noqa: PLC0415 heavy
+
+        return await sync(hub, workers, eyes=eyes, apply=given.apply, prune=given.prune, even_in_use=given.even_in_use)
+
+    plan = ask(work, given)
+    if plan is None:
+        return 2
+    output = Output(sys.stdout)
+    if given.output == "json":
+        output.json(tree(plan))
+    else:
+        show(plan, output, applied=given.apply)
+    return 0 if plan.settled else 1
+
+
+def tree(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain data, for programs."""
+    steps = [
+        {
+            "worker": step.worker,
+            "verb": step.verb,
+            "kind": step.resource.kind,
+            "namespace": step.key.namespace,
+            "name": step.key.name,
+            "done": step.done,
+            "reason": step.reason,
+            "diff": step.diff,
+        }
+        for step in plan.steps
+    ]
+    return {"settled": plan.settled, "steps": steps, "equal": dict(plan.equal), "unreachable": dict(plan.unreachable)}
+
+
+def show(plan: Plan, output: Output, *, applied: bool) -> None:
+    """Print a plan, or what became of it, for people."""
+    for worker in sorted({*plan.equal, *plan.unreachable}):
+        if worker in plan.unreachable:
+            output.line(f"✗ {worker}", colour="red", bold=True, after="  cannot be synced")
+            output.item("✗", "red", "", plan.unreachable[worker], indent=2)
+        else:
+            steps = [step for step in plan.steps if step.worker == worker]
+            _show_worker(worker, steps, plan.equal[worker], output)
+        output.line("")
+    if not plan.equal and not plan.unreachable:
+        output.line("The hub has no workers: create a MultiKueueCluster for each.", colour="red")
+    elif plan.settled:
+        output.line("The workers have the hub's runtimes.", colour="green")
+    elif applied or not any(step.verb != "leave" for step in plan.steps):
+        output.line("Not all could be done: see above.", colour="red")
+    else:
+        output.line("Nothing was changed. To do it: trainplane fleet sync --apply", colour="yellow")
+
+
+def _show_worker(worker: str, steps: list[Step], equal: int, output: Output) -> None:
+    settled = all(step.done for step in steps)
+    text = f"  {equal} equal the hub's already" + (f", {len(steps)} not" if steps and not settled else "")
+    output.line(f"{'✓' if settled else '~'} {worker}", colour="green" if settled else "yellow", bold=True, after=text)
+    for step in steps:
+        mark, colour, word = _WORDS[step.verb]
+        output.item(mark, colour, f"{word}d " if step.done else f"{word} ", str(step), indent=2)
+        if step.reason:
+            output.item("→", "cyan", "", step.reason, indent=6)
+        if step.diff and not step.done:
+            output.diff(step.diff, indent=6)

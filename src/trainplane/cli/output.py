@@ -1,0 +1,61 @@
+"""Text for people: marks, wrapped lines, differences. Colours only on a terminal, and never with NO_COLOR set."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+_CODES: Final = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_NARROWEST: Final = 60
+_WIDEST: Final = 120
+"""Columns: lines longer than that are hard to read, whatever the terminal has."""
+
+
+class Output:
+    """Where lines are printed."""
+
+    def __init__(self, stream: TextIO, *, width: int | None = None, colours: bool | None = None) -> None:
+        self._stream = stream
+        self._colours = stream.isatty() and "NO_COLOR" not in os.environ if colours is None else colours
+        columns = shutil.get_terminal_size((_WIDEST, 0)).columns if width is None else width
+        self._width = min(max(columns, _NARROWEST), _WIDEST)
+
+    def json(self, tree: object) -> None:
+        """Print data for programs."""
+        self._write(json.dumps(tree, indent=2))
+
+    def line(self, text: str, *, colour: str = "", bold: bool = False, after: str = "") -> None:
+        """Print a line as it is; `after` follows it without colour."""
+        self._write(self._painted(text, colour, bold=bold) + after)
+
+    def item(self, mark: str, colour: str, label: str, text: str, *, indent: int) -> None:
+        """Print a mark, a label and a text that is wrapped under itself."""
+        head = " " * indent + self._painted(mark, colour) + " " + label
+        under = indent + len(mark) + 1 + len(label)
+        lines = textwrap.wrap(text, max(self._width - under, 20), break_long_words=False, break_on_hyphens=False) or [
+            ""
+        ]
+        self._write(head + lines[0])
+        for line in lines[1:]:
+            self._write(" " * under + line)
+
+    def diff(self, text: str, *, indent: int) -> None:
+        """Print a unified difference, never wrapped: it may be copied."""
+        for line in text.splitlines():
+            colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            self._write(" " * indent + self._painted(line, colour))
+
+    def _write(self, line: str) -> None:
+        self._stream.write(f"{line}\n")
+
+    def _painted(self, text: str, colour: str, *, bold: bool = False) -> str:
+        codes = [code for code in ("1" if bold else "", _CODES.get(colour, "")) if code]
+        if not self._colours or not codes or not text:
+            return text
+        return f"\033[{';'.join(codes)}m{text}\033[0m"

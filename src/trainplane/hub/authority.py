@@ -1,0 +1,200 @@
+"""Who asks, and may they: the two questions before any answer.
+
+Who: the API server has authenticated the user and says so in headers. It is believed because its client certificate is
+signed by the authority that the cluster publishes for this, in ConfigMap extension-apiserver-authentication of
+kube-system, and carries a name that is listed there. Nobody else is: a request without that certificate has no user.
+
+May they: the hub's API server is asked by SubjectAccessReview, so its RBAC decides, with `trainjobs/log` of our group
+like `pods/log` of the core's. Answers are remembered for seconds, as the API server's own webhooks do.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+import msgspec
+
+from trainplane.hub.resources import CONFIG_MAPS
+from trainplane.kube.errors import ForbiddenError, UnauthorizedError
+from trainplane.kube.resource import Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+GROUP: Final = "hub.trainplane.dev"
+VERSION: Final = "v1alpha1"
+CONFIG_MAP: Final = "extension-apiserver-authentication"
+SUBJECT_ACCESS_REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FrontProxy:
+    """Whom the cluster lets speak for users, and in which headers they do."""
+
+    authority: str
+    """PEM of the authorities that sign the proxy's client certificate."""
+    names: frozenset[str] = frozenset()
+    """Common names that the certificate may carry; empty: any."""
+    user_headers: tuple[str, ...] = ("X-Remote-User",)
+    group_headers: tuple[str, ...] = ("X-Remote-Group",)
+    uid_headers: tuple[str, ...] = ("X-Remote-Uid",)
+    extra_prefixes: tuple[str, ...] = ("X-Remote-Extra-",)
+
+
+def front_proxy(config_map: Mapping[str, Any]) -> FrontProxy | None:
+    """Return what the ConfigMap says, None where the cluster has no aggregation layer."""
+    data: Mapping[str, str] = config_map.get("data") or {}
+    authority = data.get("requestheader-client-ca-file")
+    if not authority:
+        return None
+    return FrontProxy(
+        authority,
+        frozenset(_listed(data, "requestheader-allowed-names", ())),
+        _listed(data, "requestheader-username-headers", ("X-Remote-User",)),
+        _listed(data, "requestheader-group-headers", ("X-Remote-Group",)),
+        _listed(data, "requestheader-uid-headers", ("X-Remote-Uid",)),
+        _listed(data, "requestheader-extra-headers-prefix", ("X-Remote-Extra-",)),
+    )
+
+
+async def load_front_proxy(client: Client) -> FrontProxy:
+    """Read the cluster's ConfigMap; raises UnauthorizedError where it names nobody."""
+    found = front_proxy(await client.get(CONFIG_MAPS, CONFIG_MAP, "kube-system"))
+    if found is None:
+        raise UnauthorizedError(
+            f"ConfigMap kube-system/{CONFIG_MAP} has no requestheader-client-ca-file: start the hub's API server with "
+            "--requestheader-client-ca-file and --proxy-client-cert-file"
+        )
+    return found
+
+
+def _listed(data: Mapping[str, str], key: str, default: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return tuple(msgspec.json.decode(data[key], type=list[str])) if key in data else tuple(default)
+    except msgspec.MsgspecError:
+        return tuple(default)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks, as the API server says."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def authenticate(proxy: FrontProxy, certificate: Mapping[str, Any] | None, headers: Sequence[tuple[str, str]]) -> User:
+    """Return who asks. `certificate` is the peer's as `ssl` gives it, verified against the proxy's authority.
+
+    Raises:
+        UnauthorizedError: it is not the API server that asks, or it names no user.
+    """
+    if not certificate:
+        raise UnauthorizedError("only the API server is answered here: ask it, for example with kubectl get --raw")
+    names = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
+    if proxy.names and not names & proxy.names:
+        raise UnauthorizedError("the client certificate's common name is none that may speak for users")
+    user = _first(headers, proxy.user_headers)
+    if not user:
+        raise UnauthorizedError("the request names no user")
+    return User(user, _all(headers, proxy.group_headers), _first(headers, proxy.uid_headers), _extra(proxy, headers))
+
+
+def _first(headers: Sequence[tuple[str, str]], wanted: Sequence[str]) -> str:
+    return next((value for name in wanted for value in _all(headers, (name,)) if value), "")
+
+
+def _all(headers: Sequence[tuple[str, str]], wanted: Sequence[str]) -> tuple[str, ...]:
+    lowered = {name.lower() for name in wanted}
+    return tuple(value for name, value in headers if name.lower() in lowered)
+
+
+def _extra(proxy: FrontProxy, headers: Sequence[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, list[str]] = {}
+    for name, value in headers:
+        for prefix in proxy.extra_prefixes:
+            if name.lower().startswith(prefix.lower()):
+                found.setdefault(unquote(name.lower()[len(prefix) :]), []).append(value)
+    return tuple((key, tuple(values)) for key, values in sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What somebody wants to do."""
+
+    verb: str
+    namespace: str
+    name: str
+    subresource: str
+
+    def __str__(self) -> str:
+        part = f"trainjobs/{self.subresource}" if self.subresource else "trainjobs"
+        named = f' "{self.name}"' if self.name else ""
+        where = f' in the namespace "{self.namespace}"' if self.namespace else " in all namespaces"
+        return f"{self.verb} {part}.{GROUP}{named}{where}"
+
+
+@dataclass
+class Authorizer:
+    """Asks the hub's API server what a user may."""
+
+    client: Client
+    clock: Clock
+    allowed_seconds: float = 10.0
+    """Seconds that a yes is remembered: `kubectl get --raw` in a loop costs one review, and a role that is taken away
+    counts within seconds."""
+    denied_seconds: float = 2.0
+    """Seconds that a no is remembered: short, for somebody is about to grant it."""
+    most: int = 4096
+    """Answers remembered at once."""
+    _known: dict[tuple[User, Access], tuple[float, str | None]] = field(default_factory=dict)
+
+    async def check(self, user: User, access: Access) -> None:
+        """Return if the user may; raises ForbiddenError."""
+        now = self.clock.monotonic()
+        known = self._known.get((user, access))
+        if known is None or known[0] <= now:
+            refusal = await self._ask(user, access)
+            self._known.pop((user, access), None)
+            if len(self._known) >= self.most:
+                del self._known[next(iter(self._known))]
+            lasts = self.allowed_seconds if refusal is None else self.denied_seconds
+            known = self._known[user, access] = (now + lasts, refusal)
+        if known[1] is not None:
+            raise ForbiddenError(known[1])
+
+    async def _ask(self, user: User, access: Access) -> str | None:
+        attributes = {
+            "group": GROUP,
+            "version": VERSION,
+            "resource": "trainjobs",
+            "subresource": access.subresource,
+            "namespace": access.namespace,
+            "name": access.name,
+            "verb": access.verb,
+        }
+        spec = {
+            "user": user.name,
+            "groups": list(user.groups),
+            "uid": user.uid,
+            "extra": {key: list(values) for key, values in user.extra},
+            "resourceAttributes": attributes,
+        }
+        review = {"apiVersion": SUBJECT_ACCESS_REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
+        status = (await self.client.create(SUBJECT_ACCESS_REVIEWS, review)).get("status") or {}
+        if status.get("allowed") and not status.get("denied"):
+            return None
+        reason = status.get("reason") or status.get("evaluationError")
+        return f'user "{user.name}" cannot {access}' + (f": {reason}" if reason else "")

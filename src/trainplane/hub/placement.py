@@ -1,0 +1,152 @@
+"""Where a TrainJob is: on this cluster, waiting on the hub, or on a worker.
+
+The TrainJob itself does not say; its Workload does (`status.clusterName`, `status.nominatedClusterNames`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.hub.errors import NoSuchTrainJobError
+from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
+from trainplane.kube.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from trainplane.api.tree import Tree
+    from trainplane.kube.client import Client
+
+State: TypeAlias = Literal["Local", "Waiting", "Dispatched", "Finished"]
+
+_ADMITTED_ON: Final = re.compile(r'admitted on "([^"]+)"')
+"""How Kueue's admission check names the worker, where `clusterName` does not (it does from Kueue 0.14 on)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where one TrainJob is."""
+
+    namespace: str
+    name: str
+    uid: str
+    cluster: str | None
+    """The worker that has it, or had it when it finished; None: no worker."""
+    nominated: tuple[str, ...]
+    """The workers that are asked to take it, while none has."""
+    workload: str | None
+    """The name of its Workload, the same on the hub and on workers."""
+    state: State
+    reason: str
+    """Why, in a sentence for people."""
+
+
+def place(job: Tree, workload: Tree | None) -> Placement:
+    """Return where a TrainJob is, by itself and its Workload on the hub."""
+    state, cluster, reason = _judge(job, workload)
+    metadata = job["metadata"]
+    waits = state == "Waiting"
+    return Placement(
+        namespace=metadata.get("namespace") or "",
+        name=metadata["name"],
+        uid=metadata.get("uid") or "",
+        cluster=cluster,
+        nominated=tuple(trees.get(workload, "status", "nominatedClusterNames") or ()) if waits else (),
+        workload=workload["metadata"]["name"] if workload else None,
+        state=state,
+        reason=reason,
+    )
+
+
+async def find(hub: Client, namespace: str, name: str) -> Placement:
+    """Return where a TrainJob is; raises NoSuchTrainJobError."""
+    try:
+        job = await hub.get(TRAINJOBS, name, namespace)
+    except NotFoundError as error:
+        raise NoSuchTrainJobError(namespace, name) from error
+    return place(job, await workload_of(hub, job))
+
+
+async def workload_of(cluster: Client, job: Tree) -> Tree | None:
+    """Return the Workload of a job, on the cluster where the job was read, or None if Kueue has made none."""
+    metadata = job["metadata"]
+    labels = {LABEL_JOB_UID: metadata["uid"]}
+    return newest(await cluster.list_all(WORKLOADS, metadata["namespace"], labels=labels))
+
+
+def newest(workloads: Iterable[Tree]) -> Tree | None:
+    """Return the Workload that counts where one is on its way out: the last made that is not being deleted."""
+
+    def rank(workload: Tree) -> tuple[bool, str]:
+        metadata = workload["metadata"]
+        return "deletionTimestamp" not in metadata, str(metadata.get("creationTimestamp") or "")
+
+    return max(workloads, key=rank, default=None)
+
+
+def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
+    manager = trees.get(job, "spec", "managedBy") or names.MANAGED_BY_TRAINER
+    if manager != names.MANAGED_BY_MULTIKUEUE:
+        return "Local", None, f"it runs on this cluster: spec.managedBy is {manager}"
+    cluster = _cluster(workload)
+    for kind in (names.COMPLETE, names.FAILED):
+        condition = _true(job, kind)
+        if condition is not None:
+            where = f" on {cluster}" if cluster else ""
+            return "Finished", cluster, f"{kind}{where}: {condition.get('message') or condition.get('reason') or ''}"
+    if cluster:
+        return "Dispatched", cluster, f"admitted on {cluster}"
+    return "Waiting", None, _why_waiting(job, workload)
+
+
+def _cluster(workload: Tree | None) -> str | None:
+    name = trees.get(workload, "status", "clusterName")
+    if name:
+        return str(name)
+    for check in trees.get(workload, "status", "admissionChecks") or ():
+        found = _ADMITTED_ON.search(check.get("message") or "")
+        if found and check.get("state") == "Ready":
+            return found[1]
+    return None
+
+
+def _why_waiting(job: Tree, workload: Tree | None) -> str:
+    queue = trees.get(job, "metadata", "labels", names.LABEL_QUEUE)
+    if workload is None:
+        if not queue:
+            return f"it names no queue: set the label {names.LABEL_QUEUE}"
+        return f"Kueue has made no Workload for it yet (queue {queue})"
+    if trees.get(workload, "spec", "active") is False:
+        condition = _condition(workload, "Evicted") or {}
+        return f"its Workload is deactivated: {condition.get('message') or 'spec.active is false'}"
+    reserved = _condition(workload, "QuotaReserved")
+    if reserved is None or reserved.get("status") != "True":
+        detail = f": {reserved['message']}" if reserved and reserved.get("message") else ""
+        return f"no quota is reserved for it in queue {trees.get(workload, 'spec', 'queueName') or queue}{detail}"
+    return _what_checks_say(workload)
+
+
+def _what_checks_say(workload: Tree) -> str:
+    nominated = trees.get(workload, "status", "nominatedClusterNames") or ()
+    asked = f"{', '.join(nominated)} asked to take it, none has yet" if nominated else "quota is reserved on the hub"
+    pending = [
+        f"{check['name']} is {check.get('state') or 'Pending'}"
+        + (f": {check['message']}" if check.get("message") else "")
+        for check in trees.get(workload, "status", "admissionChecks") or ()
+        if check.get("state") != "Ready"
+    ]
+    return "; ".join([asked, *pending])
+
+
+def _true(obj: Tree, kind: str) -> Tree | None:
+    condition = _condition(obj, kind)
+    return condition if condition is not None and condition.get("status") == "True" else None
+
+
+def _condition(obj: Tree, kind: str) -> Tree | None:
+    found: Tree | None = trees.get(obj, "status", "conditions", ("type", kind))
+    return found

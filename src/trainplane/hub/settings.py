@@ -1,0 +1,113 @@
+"""What an admin decides about the hub server: its flags."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trainplane.hub.bounds import Bounds
+from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
+from trainplane.kube.config import SERVICE_ACCOUNT
+from trainplane.kube.listener import ListenerSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+DEFAULT_NAMESPACE: Final = "trainplane-hub"
+
+_UNITS: Final = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
+_AMOUNT: Final = re.compile(r"(\d+)(Ki|Mi|Gi|Ti)?")
+_DURATION: Final = re.compile(r"(\d+)([smhd])")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that the composition root needs to know. Made by `parse`; tests make their own."""
+
+    data: Path
+    """Folder of the kept logs, on a volume that outlives the process."""
+    kubeconfig: str | None = None
+    """Path of the hub's kubeconfig; None finds the cluster as kubectl does, in a pod its own."""
+    namespace: str = DEFAULT_NAMESPACE
+    """Where the server runs: the Secret of its certificates, its Service."""
+    service: str = "trainplane-hub"
+    """The Service that the APIService names; the certificate is for it."""
+    kueue_namespace: str = KUEUE_NAMESPACE
+    """Where Kueue has the workers' kubeconfigs."""
+    certificates: Path | None = None
+    """Folder with tls.crt and tls.key; None: the server makes its own, and tells the APIService."""
+    listen: ListenerSettings = field(default_factory=lambda: ListenerSettings(8443))
+    """Where the API server calls."""
+    bounds: Bounds = field(default_factory=Bounds)
+    """How much is kept."""
+    log_level: str = "info"
+    """`debug`, `info`, `warning` or `error`."""
+
+
+def parse(arguments: Sequence[str]) -> Settings:
+    """Read the flags; argparse ends the process with a message for a wrong one."""
+    flags = _parser().parse_args(list(arguments))
+    host, _, port = flags.listen.rpartition(":")
+    return Settings(
+        data=flags.data,
+        kubeconfig=flags.kubeconfig,
+        namespace=flags.namespace or _own_namespace(),
+        service=flags.service,
+        kueue_namespace=flags.kueue_namespace,
+        certificates=flags.tls_cert_dir,
+        listen=ListenerSettings(int(port), host.strip("[]") or None),
+        bounds=Bounds(flags.keep_job_bytes, flags.keep_total_bytes, flags.keep_finished, flags.keep_deleted),
+        log_level=flags.log_level,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    default = Bounds()
+    parser = argparse.ArgumentParser(
+        "python -m trainplane.hub", description="Serves hub.trainplane.dev: dispatched TrainJobs seen from the hub."
+    )
+    parser.add_argument("--data", type=Path, required=True, help="folder for kept logs, on a volume")
+    parser.add_argument("--kubeconfig", help="the hub's kubeconfig; default: as kubectl, in a pod its service account")
+    parser.add_argument("--namespace", help="the server's namespace; default: the pod's own")
+    parser.add_argument("--service", default="trainplane-hub", help="the Service that the APIService names")
+    parser.add_argument("--kueue-namespace", default=KUEUE_NAMESPACE, help="where Kueue has the workers' kubeconfigs")
+    parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
+    parser.add_argument("--listen", type=_address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
+    parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
+    parser.add_argument("--keep-finished", type=_duration, default=default.seconds, help="after the finish, 14d")
+    parser.add_argument("--keep-deleted", type=_duration, default=default.deleted_seconds, help="after deletion, 1h")
+    parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
+    return parser
+
+
+def _address(text: str) -> str:
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{host}{separator}{port} is no address: write :PORT or HOST:PORT")
+    return text
+
+
+def _bytes(text: str) -> int:
+    found = _AMOUNT.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount: write bytes, or a number with Ki, Mi, Gi or Ti")
+    return int(found[1]) * _UNITS[found[2] or ""]
+
+
+def _duration(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write a number with s, m, h or d")
+    return float(int(found[1]) * _SECONDS[found[2]])
+
+
+def _own_namespace() -> str:
+    try:
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or DEFAULT_NAMESPACE
+    except OSError:
+        return DEFAULT_NAMESPACE

@@ -1,0 +1,189 @@
+"""The workers of a hub, reached as MultiKueue reaches them: by its own MultiKueueClusters and their kubeconfigs.
+
+No configuration of ours names a worker, so what we show is what Kueue uses, and a rotated Secret counts at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from trainplane.api import tree as trees
+from trainplane.hub.errors import NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
+from trainplane.hub.kubeconfigs import refusals
+from trainplane.hub.resources import KUBECONFIG_KEY, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
+from trainplane.kube.client import Client
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.errors import (
+    ConfigError,
+    NotFoundError,
+    StreamError,
+    TransportError,
+    UnauthorizedError,
+    UnavailableError,
+)
+from trainplane.kube.kubeconfig import parse_kubeconfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Self
+
+    from trainplane.api.tree import Tree
+    from trainplane.kube.config import Config
+
+NAMESPACE: Final = "kueue-system"
+"""Where Kueue is installed, and so where its Secrets are, unless somebody chose otherwise."""
+
+
+class Connect(Protocol):
+    """Makes a client of a Config without sending anything: `Client.connect`, or one with other settings."""
+
+    def __call__(self, config: Config, /) -> Client:
+        """Return the client."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where MultiKueue has a worker's kubeconfig from, and its text."""
+
+    cluster: str
+    place: str
+    """The Secret or the file, as messages name it."""
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Source(cluster={self.cluster!r}, place={self.place!r})"
+
+
+@dataclass(slots=True)
+class _Connection:
+    source: Source
+    client: Client
+    former: Client | None = None
+    """The client of the kubeconfig before. Who still reads through it may end; it closes when the next comes."""
+
+
+class Workers:
+    """Clients of a hub's workers. Use within one event loop; `close` it, or use `async with`.
+
+    Each call of `client` reads the MultiKueueCluster and its Secret, so a worker that was added, removed or given other
+    credentials is what the call says; the client stays the same while the kubeconfig does.
+    """
+
+    def __init__(self, hub: Client, *, namespace: str = NAMESPACE, connect: Connect = Client.connect) -> None:
+        self.hub = hub
+        self.namespace = namespace
+        self._connect = connect
+        self._connections: dict[str, _Connection] = {}
+
+    async def names(self) -> tuple[str, ...]:
+        """Return the names of all workers: in the order of the MultiKueueConfigs, then those that none mentions."""
+        configs = await self.hub.list_all(MULTIKUEUE_CONFIGS)
+        clusters = await self.hub.list_all(MULTIKUEUE_CLUSTERS)
+        return ordered(clusters, configs)
+
+    async def source(self, name: str) -> Source:
+        """Return a worker's kubeconfig, not judged. Raises NoSuchWorkerError, WorkerCredentialsError."""
+        try:
+            cluster = await self.hub.get(MULTIKUEUE_CLUSTERS, name)
+        except NotFoundError as error:
+            raise NoSuchWorkerError(name) from error
+        return await self._read(name, trees.get(cluster, "spec", "clusterSource") or {})
+
+    async def client(self, name: str) -> Client:
+        """Return the client of a worker. Whether the worker answers is known from the first call of it.
+
+        Raises:
+            NoSuchWorkerError: no MultiKueueCluster has that name.
+            WorkerCredentialsError: the kubeconfig is missing, or breaks Kueue's rules for what it may name.
+        """
+        source = await self.source(name)
+        known = self._connections.get(name)
+        if known is not None and known.source == source:
+            return known.client
+        client = self._connect(config_of(source))
+        self._connections[name] = _Connection(source, client, known.client if known else None)
+        if known is not None and known.former is not None:
+            await known.former.close()
+        return client
+
+    async def close(self) -> None:
+        """Close every worker's connections; the hub's client is the caller's."""
+        connections, self._connections = self._connections, {}
+        for connection in connections.values():
+            await connection.client.close()
+            if connection.former is not None:
+                await connection.former.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _read(self, name: str, source: Tree) -> Source:
+        location = source.get("kubeConfig") or {}
+        where = str(location.get("location") or "")
+        if not where:
+            profile = trees.get(source, "clusterProfileRef", "name")
+            problem = (
+                f"MultiKueueCluster {name} takes its credentials from ClusterProfile {profile!r}, which only Kueue"
+            )
+            raise WorkerCredentialsError(name, f"{problem} can follow: use spec.clusterSource.kubeConfig")
+        if location.get("locationType") == "Path":
+            return Source(name, where, _read_file(name, where))
+        place = f"Secret {self.namespace}/{where}"
+        try:
+            secret = await self.hub.get(SECRETS, where, self.namespace)
+        except NotFoundError as error:
+            problem = f"{place} does not exist: create it with the worker's kubeconfig under the key {KUBECONFIG_KEY!r}"
+            raise WorkerCredentialsError(name, problem) from error
+        data = (secret.get("data") or {}).get(KUBECONFIG_KEY)
+        if not data:
+            keys = ", ".join(sorted(secret.get("data") or {})) or "none"
+            raise WorkerCredentialsError(name, f"{place} has no key {KUBECONFIG_KEY!r} (it has: {keys}): add it")
+        try:
+            return Source(name, place, base64.b64decode(data).decode())
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise WorkerCredentialsError(name, f"{place}: {KUBECONFIG_KEY} is not text: {error}") from error
+
+
+def ordered(clusters: list[Tree], configs: list[Tree]) -> tuple[str, ...]:
+    """Return the names of MultiKueueClusters as MultiKueueConfigs prefer them, those of no config last."""
+    present = sorted(cluster["metadata"]["name"] for cluster in clusters)
+    configs = sorted(configs, key=lambda config: str(config["metadata"]["name"]))
+    preferred = [name for config in configs for name in trees.get(config, "spec", "clusters") or ()]
+    return tuple(dict.fromkeys([*(name for name in preferred if name in present), *present]))
+
+
+def config_of(source: Source) -> Config:
+    """Return how to reach the worker of a kubeconfig; raises WorkerCredentialsError with all that is wrong with it."""
+    problems = refusals(source.text)
+    if not problems:
+        try:
+            return parse_kubeconfig(source.text, where=source.place, environ=os.environ, clock=SystemClock())
+        except ConfigError as error:
+            problems = (str(error),)
+    raise WorkerCredentialsError(source.cluster, f"{source.place}: {'; '.join(problems)}")
+
+
+@contextlib.contextmanager
+def reaching(cluster: str) -> Iterator[None]:
+    """Turn what says that a worker cannot be reached into WorkerUnreachableError; other errors pass."""
+    try:
+        yield
+    except (TransportError, StreamError, ConfigError, UnauthorizedError, UnavailableError) as error:
+        raise WorkerUnreachableError(cluster, error) from error
+
+
+def _read_file(name: str, where: str) -> str:
+    try:
+        return Path(where).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"its kubeconfig is the file {where} in Kueue's pod, which cannot be read here: {error}"
+        raise WorkerCredentialsError(name, f"{problem}. Keep it in a Secret (locationType: Secret)") from error

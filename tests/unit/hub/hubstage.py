@@ -1,0 +1,209 @@
+"""A whole hub server before fake clusters: a hub and a worker that are fake API servers, and a user with curl."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import aiohttp
+
+from lab.pki import Authority
+from tests.unit.hub.kept import pod
+from tests.unit.hub.kubelet import SECOND, START
+from tests.unit.kube.io.support import until
+from trainplane.hub.api import Api
+from trainplane.hub.archive import Archive
+from trainplane.hub.authority import Access, FrontProxy, User
+from trainplane.hub.bounds import Bounds
+from trainplane.hub.errors import NoSuchWorkerError
+from trainplane.hub.jobs import Jobs
+from trainplane.hub.keeper import Keeper, KeeperSettings
+from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
+from trainplane.hub.serving import Server
+from trainplane.kube.certificates import ServingContext
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.errors import ForbiddenError
+from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.resource import PODS, Key
+from trainplane.kube.testing.server import FakeServer
+from trainplane.kube.transport import TransportSettings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Self
+
+    from trainplane.kube.client import Client
+    from trainplane.kube.testing.podlogs import ContainerLogs
+
+ROOT = "/apis/hub.trainplane.dev/v1alpha1"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+QUICK = TransportSettings(attempts=1)
+
+
+class Answer(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+class FakeWorkers:
+    """The workers that a hub has, by name."""
+
+    def __init__(self, clients: dict[str, Client]) -> None:
+        self.clients = clients
+
+    async def names(self) -> tuple[str, ...]:
+        return tuple(self.clients)
+
+    async def client(self, name: str) -> Client:
+        if name not in self.clients:
+            raise NoSuchWorkerError(name)
+        return self.clients[name]
+
+
+class Rules:
+    """Who may do what; everybody everything until told otherwise."""
+
+    def __init__(self) -> None:
+        self.denied: set[tuple[str, str]] = set()
+        self.asked: list[tuple[User, Access]] = []
+
+    async def check(self, user: User, access: Access) -> None:
+        self.asked.append((user, access))
+        if (user.name, access.subresource) in self.denied:
+            raise ForbiddenError(f'user "{user.name}" cannot {access}')
+
+
+class HubStage:
+    """Use `async with`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.hub = FakeServer()
+        self.worker = FakeServer()
+        self.rules = Rules()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        stack = self._stack
+        for server in (self.hub, self.worker):
+            await stack.enter_async_context(server)
+        self.hub_client = await stack.enter_async_context(self.hub.client())
+        self.worker_client = await stack.enter_async_context(self.worker.client(settings=QUICK))
+        self.workers = FakeWorkers({"worker1": self.worker_client})
+        self.authority = Authority.create(self.folder / "pki", "unit")
+        self.port = 0
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+        await self._stack.aclose()
+
+    async def start(self) -> None:
+        """Start the hub server, over what an earlier one left."""
+        clock = SystemClock()
+        self.archive = Archive(self.folder / "data", Bounds(), clock)
+        self.jobs = Jobs(self.hub_client, clock)
+        settings = KeeperSettings(interval=0.05)
+        self.keeper = Keeper(self.hub_client, self.workers, self.jobs, self.archive, clock=clock, settings=settings)  # type: ignore[arg-type]
+        api = Api(self.hub_client, self.workers, self.jobs, self.keeper, self.archive, self.rules, clock)  # type: ignore[arg-type]
+        serving = ServingContext()
+        pair = self.authority.issue("serving", "hub", hosts=("127.0.0.1",))
+        serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
+        proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
+        listen = ListenerSettings(self.port, "127.0.0.1", stop_seconds=0.1)
+        self.server = Server(api, proxy, listen, tls=serving.context, ready=lambda: self.unready)
+        self.unready: str | None = None
+        await self.server.listener.start()
+        self.port = self.server.listener.port
+        self._tasks = [
+            asyncio.create_task(self.keeper.run()),
+            *(asyncio.create_task(reflector.run()) for reflector in self.jobs.reflectors),
+        ]
+        await asyncio.wait_for(self.keeper.looked.wait(), 10)
+
+    async def stop(self) -> None:
+        """End the hub server as a kill would: nothing is finished."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.server.listener.stop()
+        self.archive.close()
+
+    # -- what there is --------------------------------------------------------------------------------------------
+
+    def put_job(
+        self,
+        name: str = "x",
+        *,
+        uid: str = "job-1",
+        cluster: str | None = "worker1",
+        condition: str = "",
+        local: bool = False,
+    ) -> None:
+        """Store a TrainJob, with a Workload that says where it is."""
+        conditions = [{"type": condition, "status": "True", "reason": "R", "message": "M"}] if condition else []
+        metadata = {"name": name, "namespace": "team", "uid": uid, "creationTimestamp": "2026-11-15T05:00:00Z"}
+        spec = {} if local else {"managedBy": MULTIKUEUE}
+        status = {"conditions": conditions, "jobsStatus": [{"name": "node"}]}
+        self.hub.put(TRAINJOBS, {"metadata": metadata, "spec": spec, "status": status})
+        if not local:
+            labels = {LABEL_JOB_UID: uid}
+            meta = {"name": f"trainjob-{uid}", "namespace": "team", "uid": f"w-{uid}", "labels": labels}
+            self.hub.put(WORKLOADS, {"metadata": meta, "status": {"clusterName": cluster} if cluster else {}})
+
+    def put_pod(
+        self, name: str = "x-node-0-0-abcde", *, server: FakeServer | None = None, **pod_fields: Any
+    ) -> ContainerLogs:
+        """Store a pod on the worker, or on another server; return what it prints to."""
+        server = server or self.worker
+        server.put(PODS, pod(name, **pod_fields))
+        return server.pods.containers[Key("team", name), "node"]
+
+    @staticmethod
+    def print(logs: ContainerLogs, count: int, first: int = 0) -> None:
+        for number in range(first, first + count):
+            logs.write(START + number * SECOND // 50, b"line %d" % number)
+
+    # -- what a user sees -----------------------------------------------------------------------------------------
+
+    def session(self, common_name: str | None = "front-proxy") -> aiohttp.ClientSession:
+        context = ssl.create_default_context(cafile=str(self.folder / "pki/ca.crt"))
+        if common_name is not None:
+            pair = self.authority.issue("client", common_name)
+            context.load_cert_chain(pair.certificate, pair.key)
+        return aiohttp.ClientSession(f"https://127.0.0.1:{self.port}", connector=aiohttp.TCPConnector(ssl=context))
+
+    async def get(
+        self,
+        path: str,
+        *,
+        user: str = "ana",
+        common_name: str | None = "front-proxy",
+        method: str = "GET",
+        **headers: str,
+    ) -> Answer:
+        async with self.session(common_name) as session:
+            url = path if path.startswith("/") else f"{ROOT}/namespaces/team/trainjobs/{path}"
+            async with session.request(method, url, headers={"X-Remote-User": user, **headers}) as answer:
+                return Answer(answer.status, dict(answer.headers), await answer.read())
+
+    async def until_log(self, lines: int, path: str = "x/log") -> list[str]:
+        """Wait until a log has so many lines; return them."""
+        async with asyncio.timeout(15):
+            while True:
+                answer = await self.get(path)
+                found = answer.text.splitlines() if answer.status == 200 else []
+                if len(found) >= lines:
+                    return found
+
+    async def until(self, condition: Any) -> None:
+        async with asyncio.timeout(15):
+            await until(condition)

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.unit.hub.kept import keep, numbered, pod
+from trainplane.hub.archive import Archive
+from trainplane.hub.bounds import Bounds
+from trainplane.hub.errors import ArchiveError
+from trainplane.kube.testing.clock import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def archive(tmp_path: Path, clock: FakeClock) -> Iterator[Archive]:
+    opened = Archive(tmp_path, Bounds(), clock)
+    yield opened
+    opened.close()
+
+
+def reopened(archive: Archive, tmp_path: Path, clock: FakeClock, bounds: Bounds | None = None) -> Archive:
+    archive.close()
+    archive.close = lambda: None  # type: ignore[method-assign] # the fixture's own close would come second
+    return Archive(tmp_path, bounds or Bounds(), clock)
+
+
+def text(job_archive: Archive) -> dict[tuple[str, str, int], bytes]:
+    return {
+        (kept.name, container, run): journal.read(0)[0]
+        for job in job_archive
+        for kept in job.pods.values()
+        for (container, run), journal in kept.runs.items()
+    }
+
+
+def test_everything_is_there_after_a_restart(archive: Archive, tmp_path: Path, clock: FakeClock) -> None:
+    first, second = pod("x-node-0-0-aaaaa"), pod("x-node-0-1-bbbbb", index=1)
+    job, _ = keep(archive, first, numbered(3))
+    keep(archive, first, numbered(2, 3), run=1)
+    keep(archive, second, numbered(4))
+    archive.mark(job, finished=True)
+    before = text(archive)
+    again = reopened(archive, tmp_path, clock)
+    assert text(again) == before
+    assert len(before) == 3
+    (found,) = again
+    assert found.record == job.record
+    assert {kept.record.pod["metadata"]["uid"] for kept in found.pods.values()} == set(found.pods)
+    assert {kept.record.cluster for kept in found.pods.values()} == {"worker1"}
+    again.close()
+
+
+def test_a_killed_process_leaves_nothing_half(archive: Archive, tmp_path: Path, clock: FakeClock) -> None:
+    keep(archive, pod(), numbered(3))
+    jobs = tmp_path / "jobs"
+    (jobs / "job-2").mkdir()
+    (jobs / "job-3").mkdir()
+    (jobs / "job-3" / "job.json").write_text('{"uid":')
+    (jobs / "job-1" / "uid-half").mkdir()
+    (jobs / "job-1" / "job.partial").write_text("{")
+    again = reopened(archive, tmp_path, clock)
+    assert [job.record.uid for job in again] == ["job-1"]
+    assert list(text(again)) == [("x-node-0-0-abcde", "node", 0)]
+    assert sorted(path.name for path in jobs.iterdir()) == ["job-1"]
+    again.close()
+
+
+def test_a_volume_has_one_server(archive: Archive, tmp_path: Path, clock: FakeClock) -> None:
+    with pytest.raises(ArchiveError, match=r"--data: .* is in use by another hub server"):
+        Archive(tmp_path, Bounds(), clock)
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "", "UPPER", ".hidden", "a\n"])
+def test_names_that_are_none_never_become_files(archive: Archive, name: str) -> None:
+    with pytest.raises(ArchiveError, match="is no name or uid"):
+        archive.admit(name, "team", "x")
+    job = archive.admit("job-1", "team", "x")
+    tree = pod()
+    tree["metadata"]["uid"] = name
+    with pytest.raises(ArchiveError):
+        archive.put_pod(job, "worker1", tree)
+    with pytest.raises(ArchiveError):
+        archive.put_pod(job, "worker1", pod()).journal(name, 0)
+
+
+async def test_a_namesake_is_another_job(archive: Archive, clock: FakeClock) -> None:
+    keep(archive, pod("x-node-0-0-aaaaa"), numbered(1), uid="job-1")
+    await clock.advance(60)
+    keep(archive, pod("x-node-0-0-bbbbb"), numbered(1), uid="job-2")
+    latest = archive.latest("team", "x")
+    assert latest is not None
+    assert latest.record.uid == "job-2"
+    assert archive.latest("team", "y") is None
+    assert archive.latest("other", "x") is None
+
+
+async def test_news_of_a_job_wake_who_waits(archive: Archive) -> None:
+    begun = archive.news
+    job, kept = keep(archive, pod(state="waiting"), [])
+    assert begun.is_set()
+
+    news = job.news
+    archive.put_pod(job, "worker1", pod())
+    await asyncio.wait_for(news.wait(), 1)
+    news = job.news
+    archive.put_pod(job, "worker1", pod())
+    assert not news.is_set(), "nothing changed"
+    archive.append(job, kept.journal("node", 0), numbered(1))
+    await asyncio.wait_for(news.wait(), 1)
+    news = job.news
+    archive.mark(job, finished=True)
+    await asyncio.wait_for(news.wait(), 1)
+
+
+async def test_the_first_finish_counts(archive: Archive, clock: FakeClock) -> None:
+    job, _ = keep(archive, pod(), numbered(1))
+    archive.mark(job, finished=True)
+    first = job.record
+    await clock.advance(100)
+    archive.mark(job, finished=True)
+    assert job.record == first
+    archive.mark(job, deleted=True)
+    assert job.record.deleted == clock.now().timestamp()
+
+
+async def test_what_is_over_its_time_goes_from_the_volume(tmp_path: Path, clock: FakeClock) -> None:
+    archive = Archive(tmp_path, Bounds(seconds=100), clock)
+    done, _ = keep(archive, pod(), numbered(1), uid="job-1")
+    keep(archive, pod("other"), numbered(1), uid="job-2")
+    archive.mark(done, finished=True)
+    await clock.advance(99)
+    archive.enforce()
+    assert len(list(archive)) == 2
+    await clock.advance(2)
+    archive.enforce()
+    assert [job.record.uid for job in archive] == ["job-2"]
+    assert [path.name for path in (tmp_path / "jobs").iterdir()] == ["job-2"]
+    archive.close()
+
+
+def test_a_job_stays_within_its_bytes_and_keeps_what_is_newest(tmp_path: Path, clock: FakeClock) -> None:
+    archive = Archive(tmp_path, Bounds(job_bytes=400_000), clock)
+    loud, quiet = pod("loud"), pod("quiet", index=1)
+    lines = numbered(40_000)
+    job, _ = keep(archive, quiet, numbered(100))
+    for start in range(0, len(lines), 100):
+        keep(archive, loud, lines[start : start + 100])
+        assert job.size <= 400_000 + 2 * archive.bounds.segment_bytes(2)
+    kept = {pod.name: next(iter(pod.runs.values())) for pod in job.pods.values()}
+    assert kept["quiet"].read(0)[0].count(b"\n") == 100
+    assert kept["loud"].begin > 0
+    assert kept["loud"].size > 300_000
+    assert next(kept["loud"].backward())[1] == lines[-1]
+    archive.close()
+
+
+def test_all_jobs_stay_within_their_bytes(tmp_path: Path, clock: FakeClock) -> None:
+    archive = Archive(tmp_path, Bounds(total_bytes=200_000), clock)
+    done, _ = keep(archive, pod("done"), numbered(1000), uid="job-1")
+    archive.mark(done, finished=True)
+    for uid in ("job-2", "job-3"):
+        for start in range(0, 5000, 100):
+            keep(archive, pod(f"runs-{uid}"), numbered(100, start), uid=uid)
+    archive.enforce()
+    assert [job.record.uid for job in archive] == ["job-2", "job-3"]
+    assert all(job.size > 50_000 for job in archive)
+    assert archive.size <= 200_000
+    archive.close()
+
+
+def test_where_a_pod_stands(archive: Archive) -> None:
+    _, kept = keep(archive, pod("a", step="launcher", index=3, job_index=2), [])
+    assert (kept.step, kept.place, kept.name) == ("launcher", (2, 3), "a")
+    bare = pod("b")
+    del bare["metadata"]["labels"]
+    _, kept = keep(archive, bare, [])
+    assert (kept.step, kept.place) == ("", (0, 0))
