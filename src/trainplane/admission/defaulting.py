@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.generations import turn
 from trainplane.admission.processes import turn_processes
-from trainplane.admission.quota import is_counted, spell_out
+from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
 from trainplane.admission.sameness import same, settled
 from trainplane.api import tree as trees
@@ -64,7 +64,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
     if not isinstance(spec, dict):
         return Defaulted(tree, tuple(warnings))
     filled = spec
-    if runtime is not None and is_counted(tree) and (old is None or _resources(tree) != _resources(old)):
+    if runtime is not None and is_counted(tree) and _may_be_spelt_out(tree, old):
         filled = spell_out(tree, runtime)["spec"]
     if old is not None:
         filled = _keeping_form(filled, turn_processes(turn(old).tree, None, runtime)[0], warnings)
@@ -77,8 +77,14 @@ def needs_runtime(new: Tree, old: Tree | None) -> bool:
     """Say whether the form to store depends on the runtime: only then is it worth fetching."""
     if isinstance(trees.get(new, "spec", "trainer", "numProcPerNode"), str):
         return True
-    resources = _resources(new)
-    return isinstance(resources, dict) and is_counted(new) and (old is None or resources != _resources(old))
+    return is_counted(new) and _may_be_spelt_out(new, old)
+
+
+def _may_be_spelt_out(new: Tree, old: Tree | None) -> bool:
+    """Say whether a TrainJob leaves to its runtime what Kueue counts by, in other words than are stored."""
+    if old is None:
+        return says_resources(new) or not says_nodes(new)
+    return _resources(new) != _resources(old) or (says_nodes(old) and not says_nodes(new))
 
 
 def _resources(job: Tree) -> Any:

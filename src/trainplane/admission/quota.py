@@ -3,7 +3,8 @@
 Kueue computes a job's pods itself, with the Go code of the trainer's release that it was built with. Up to Kueue 0.19
 that is v2.2.1, for which `resourcesPerNode` replaces the training container's resources; for us, as for v2.3, it is
 laid over them. A runtime with two GPUs and a TrainJob that asks for four CPUs then runs with two GPUs and is counted
-with none. Where `resourcesPerNode` says everything, both come to the same: so it is spelt out.
+with none. Where `resourcesPerNode` says everything, both come to the same: so it is spelt out. And so is the number of
+nodes on an elastic runtime, which Kueue takes for one where the TrainJob leaves it to the runtime.
 """
 
 from __future__ import annotations
@@ -45,7 +46,28 @@ def says_resources(job: Tree) -> bool:
     return isinstance(trees.get(job, *_PATH), dict)
 
 
+def says_nodes(job: Tree) -> bool:
+    """Say whether a TrainJob says how many nodes it wants."""
+    return trees.get(job, "spec", "trainer", "numNodes") is not None
+
+
 def spell_out(job: Tree, runtime: Runtime) -> Tree:
+    """Return the TrainJob with all that Kueue counts by: nodes, and what each of them asks for."""
+    return _with_resources(_with_nodes(job, runtime), runtime)
+
+
+def _with_nodes(job: Tree, runtime: Runtime) -> Tree:
+    """Return the TrainJob with as many nodes as an elastic runtime may have, unless it says how many."""
+    policy = runtime.view.spec.ml_policy
+    elastic = policy.torch.elastic_policy if policy and policy.torch else None
+    trainer = trees.get(job, "spec", "trainer")
+    if elastic is None or says_nodes(job) or not (trainer is None or isinstance(trainer, dict)):
+        return job
+    counted: Tree = trees.put(job, "spec", "trainer", value={**(trainer or {}), "numNodes": elastic.most_nodes})
+    return counted
+
+
+def _with_resources(job: Tree, runtime: Runtime) -> Tree:
     """Return the TrainJob with `resourcesPerNode` as its nodes will have it, the runtime's amounts included.
 
     What comes out renders to the same pods. A TrainJob that cannot be resolved stays as it is, and validation says why;

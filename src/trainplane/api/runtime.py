@@ -59,6 +59,16 @@ class ElasticPolicy(Envelope, frozen=True):
         Field("Figures to scale by.", list_type="atomic", each=Field(ref="autoscaling.v2.MetricSpec")),
     ] = field(default_factory=list)
 
+    @property
+    def least_nodes(self) -> int:
+        """The fewest nodes that train; one where nothing is said."""
+        return max(1, self.min_nodes or 1)
+
+    @property
+    def most_nodes(self) -> int:
+        """The most nodes that train."""
+        return max(self.least_nodes, self.max_nodes or 1)
+
 
 class TorchPolicy(Envelope, frozen=True):
     """PyTorch: torchrun on every node."""

@@ -104,7 +104,7 @@ class Keeper:
         return list(dict.fromkeys(follower.problem for follower in followers if follower.problem))
 
     def pods(self, job: Tree, kept: KeptJob | None) -> list[tuple[str, Tree]]:
-        """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone, as last seen."""
+        """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone as last seen."""
         metadata = job["metadata"]
         found = {uid: (pod.cluster, pod.record.pod) for uid, pod in (kept.pods if kept else {}).items()}
         for mirror in self.mirrors.values():

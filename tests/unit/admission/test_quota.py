@@ -180,5 +180,26 @@ class TestDefaulting:
         assert needs_runtime(job, self.default(job))
         assert needs_runtime(trainjob(trainer={"numProcPerNode": "auto"}), None)
         assert not needs_runtime(job, job)
-        assert not needs_runtime(queued(), None)
+        assert not needs_runtime(queued(trainer={"numNodes": 2}), None)
         assert not needs_runtime(trainjob(trainer={"resourcesPerNode": {}}), None)
+
+
+class TestElasticNodes:
+    RUNTIME = runtime(replicated_job("node"), policy={"torch": {"elasticPolicy": {"minNodes": 2, "maxNodes": 4}}})
+
+    @pytest.mark.parametrize("spec", [{}, {"trainer": {"image": "mine"}}])
+    def test_kueue_is_told_how_many_there_will_be(self, spec: Any) -> None:
+        job = queued(**spec)
+        assert needs_runtime(job, None)
+        stored = default_trainjob(job, None, now=NOW, runtime=self.RUNTIME).tree
+        assert stored["spec"]["trainer"] == {**spec.get("trainer", {}), "numNodes": 4}
+        assert default_trainjob(job, stored, now=NOW, runtime=self.RUNTIME).tree["spec"] == stored["spec"]
+
+    def test_the_trainjob_has_the_last_word(self) -> None:
+        job = queued(trainer={"numNodes": 3})
+        assert default_trainjob(job, None, now=NOW, runtime=self.RUNTIME).tree == job
+
+    def test_who_is_in_no_queue_is_left_alone(self) -> None:
+        job = trainjob()
+        assert not needs_runtime(job, None)
+        assert default_trainjob(job, None, now=NOW, runtime=self.RUNTIME).tree == job

@@ -41,7 +41,7 @@ class Torch(Plugin):
         if pods and trainer and trainer.num_nodes is not None:
             pods.set_pods(trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
         elif pods and policy.elastic_policy:
-            pods.set_pods(_most(policy.elastic_policy), origin=_MOST_NODES)
+            pods.set_pods(policy.elastic_policy.most_nodes, origin=_MOST_NODES)
         nodes = pods.count if pods else 1
         processes = _processes(plan, policy)
         address = _first_node(plan)
@@ -149,14 +149,6 @@ def _master(address: str) -> tuple[Tree, ...]:
     )
 
 
-def _least(elastic: ElasticPolicy) -> int:
-    return max(1, elastic.min_nodes or 1)
-
-
-def _most(elastic: ElasticPolicy) -> int:
-    return max(_least(elastic), elastic.max_nodes or 1)
-
-
 def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | str, address: str) -> tuple[Tree, ...]:
     """Return the variables with which nodes come and go: torchrun lets those who are there meet anew.
 
@@ -164,7 +156,7 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
     """
     said = {entry.get("name") for entry in plan.trainer.env} if plan.trainer else set()
     values = {
-        names.TORCH_NNODES: f"{min(_least(elastic), nodes)}:{nodes}",
+        names.TORCH_NNODES: f"{min(elastic.least_nodes, nodes)}:{nodes}",
         names.TORCH_NPROC_PER_NODE: str(processes),
         names.TORCH_RDZV_BACKEND: "c10d",
         names.TORCH_RDZV_ENDPOINT: f"{address}:{names.TRAINER_PORT}",
@@ -176,7 +168,7 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
 
 
 def _judge_bounds(elastic: ElasticPolicy, nodes: int) -> Iterator[Finding]:
-    least, most = _least(elastic), _most(elastic)
+    least, most = elastic.least_nodes, elastic.most_nodes
     if not least <= nodes <= most:
         yield Finding(
             "spec.trainer.numNodes",

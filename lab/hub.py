@@ -1,0 +1,123 @@
+"""The hub server on a cluster: the process beside the API server, and what makes its API part of the cluster's.
+
+The lab starts it as an admin would, by `python -m trainplane.hub`; it imports nothing of it. The aggregation layer
+finds a server outside of pods by a Service without a selector and an EndpointSlice, whose address must not be loopback.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import ssl
+import sys
+from typing import TYPE_CHECKING, Any
+
+from lab.paths import REPOSITORY
+from lab.processes import wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab.cluster import Cluster
+
+ENGINE = "hub"
+NAMESPACE = "trainplane-hub"
+SERVICE = "trainplane-hub"
+GROUP = "hub.trainplane.dev"
+API_SERVICE = f"v1alpha1.{GROUP}"
+PORT = 8450
+_READY_SECONDS = 90
+
+
+def install(cluster: Cluster, *flags: str) -> None:
+    """Start the hub server, make its API part of the cluster's and wait until it answers through the API server."""
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    command = [
+        *(sys.executable, "-m", "trainplane.hub"),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--data={data(cluster)}",
+        f"--namespace={NAMESPACE}",
+        f"--tls-cert-dir={_certificates(cluster)}",
+        f"--listen={cluster.address}:{PORT}",
+        *flags,
+    ]
+    cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})
+    cluster.apply(*_objects(cluster))
+    wait_ready(cluster)
+
+
+def data(cluster: Cluster) -> Path:
+    """Return the folder in which the server keeps logs."""
+    folder = cluster.folder / f"{ENGINE}-data"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def wait_ready(cluster: Cluster) -> None:
+    """Wait until the server answers through the API server, after a start or a `cluster.revive`."""
+    wait_for("the hub server", lambda: _answers(cluster), seconds=_READY_SECONDS, log=cluster.log(ENGINE))
+
+    def available() -> bool:
+        conditions = cluster.get("apiservice", API_SERVICE).get("status", {}).get("conditions", [])
+        return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
+
+    wait_for("the hub's APIService", available, seconds=_READY_SECONDS, log=cluster.log(ENGINE))
+
+
+def _answers(cluster: Cluster) -> bool:
+    context = ssl.create_default_context(cafile=str(cluster.authority))
+    with cluster.sandbox.entered():
+        connection = http.client.HTTPSConnection(cluster.address, PORT, timeout=5, context=context)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == http.HTTPStatus.OK
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+
+def _objects(cluster: Cluster) -> list[dict[str, Any]]:
+    meta = {"name": SERVICE, "namespace": NAMESPACE}
+    port = {"name": "https", "port": PORT, "protocol": "TCP"}
+    bundle = base64.b64encode(cluster.authority.read_bytes()).decode()
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": meta,
+            "spec": {"ports": [{**port, "port": 443, "targetPort": PORT}]},
+        },
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {**meta, "labels": {"kubernetes.io/service-name": SERVICE}},
+            "addressType": "IPv4",
+            "ports": [port],
+            "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
+        },
+        {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {"name": API_SERVICE},
+            "spec": {
+                "group": GROUP,
+                "version": "v1alpha1",
+                "service": {"name": SERVICE, "namespace": NAMESPACE},
+                "caBundle": bundle,
+                "groupPriorityMinimum": 100,
+                "versionPriority": 100,
+            },
+        },
+    ]
+
+
+def _certificates(cluster: Cluster) -> Path:
+    """Make a serving certificate for the Service, under the names that the server looks for."""
+    folder = cluster.folder / f"{ENGINE}-certs"
+    folder.mkdir(exist_ok=True)
+    hosts = (f"{SERVICE}.{NAMESPACE}.svc", cluster.address)
+    pair = cluster.issue_serving(f"{ENGINE}-serving", SERVICE, hosts)
+    (folder / "tls.crt").write_bytes(pair.certificate.read_bytes())
+    (folder / "tls.key").write_bytes(pair.key.read_bytes())
+    return folder
