@@ -13,7 +13,7 @@ from trainplane.cli.output import Output
 if TYPE_CHECKING:
     import argparse
 
-    from trainplane.hub.check_report import Check, ClusterReport, Finding, Level, Report
+    from trainplane.hub.check.report import Check, ClusterReport, Finding, Level, Report
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
 
@@ -57,7 +57,7 @@ def run(given: argparse.Namespace) -> int:
     """Look, print, return the exit code."""
 
     async def look(hub: Client, workers: Workers, eyes: dict[str, Client]) -> Report:
-        from trainplane.hub.check import check  # noqa: PLC0415 heavy
+        from trainplane.hub.check.judge import check  # noqa: PLC0415 heavy
 
         job = await _trainjob(given.trainjob, hub) if given.trainjob else None
         return await check(hub, workers, trainjob=job, eyes=eyes)
@@ -119,8 +119,8 @@ def _show_finding(finding: Finding, indent: int, output: Output) -> None:
 
 
 async def _trainjob(named: str, hub: Client) -> dict[str, Any]:
-    from trainplane.hub.check_gather import trainjob_named  # noqa: PLC0415 heavy
-    from trainplane.hub.check_needs import read_manifest  # noqa: PLC0415 heavy
+    from trainplane.hub.check.gather import trainjob_named  # noqa: PLC0415 heavy
+    from trainplane.hub.check.needs import read_manifest  # noqa: PLC0415 heavy
     from trainplane.hub.errors import ManifestError  # noqa: PLC0415 heavy
 
     try:

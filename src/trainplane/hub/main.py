@@ -18,13 +18,13 @@ import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.api import Api
-from trainplane.hub.archive import Archive
-from trainplane.hub.authority import GROUP, VERSION, Authorizer, load_front_proxy
 from trainplane.hub.errors import FrontProxyChangedError
-from trainplane.hub.jobs import Jobs
-from trainplane.hub.keeper import Keeper, KeeperSettings
-from trainplane.hub.serving import Server
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.jobs import Jobs
+from trainplane.hub.kept.keeper import Keeper, KeeperSettings
+from trainplane.hub.served.api import Api
+from trainplane.hub.served.authority import GROUP, VERSION, Authorizer, load_front_proxy
+from trainplane.hub.served.serving import Server
 from trainplane.hub.workers import Workers
 from trainplane.kube.cabundle import API_SERVICES, BundleTarget
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ManagedSettings, ServingContext

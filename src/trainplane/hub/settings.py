@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.bounds import Bounds
+from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.listener import ListenerSettings

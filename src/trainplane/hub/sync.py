@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub import runtimes
-from trainplane.hub.check_dispatch import trace
-from trainplane.hub.check_facts import Unseen, each
-from trainplane.hub.check_gather import gather
-from trainplane.hub.check_runtimes import is_absent, wanted
+from trainplane.hub.check.dispatch import trace
+from trainplane.hub.check.facts import Unseen, each
+from trainplane.hub.check.gather import gather
+from trainplane.hub.check.runtimes import is_absent, wanted
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.kube.errors import KubeError
 from trainplane.kube.resource import Key
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.hub.check_facts import Facts, WorkerFacts
+    from trainplane.hub.check.facts import Facts, WorkerFacts
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource

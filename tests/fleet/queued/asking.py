@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.fleet import objects
-from trainplane.hub.queued import answer
+from trainplane.hub.queued.explain import answer
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
 from trainplane.kube.config import load_config
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tests.fleet.team import Team
-    from trainplane.hub.queued_answer import Answer, Suggestion
+    from trainplane.hub.queued.answer import Answer, Suggestion
 
 Tree = dict[str, Any]
 

@@ -26,8 +26,8 @@ from tests.unit.hub.check_objects import (
 )
 from trainplane.cli import fleet_check, fleet_sync, main
 from trainplane.cli.output import Output
-from trainplane.hub.check import judge
-from trainplane.hub.check_facts import Unseen, WorkerFacts
+from trainplane.hub.check.facts import Unseen, WorkerFacts
+from trainplane.hub.check.judge import judge
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.hub.sync import plan
 

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from trainplane.hub import resources
-from trainplane.hub.check_facts import NEEDED, PERMISSIONS, ClusterFacts, Facts, Unseen, WorkerFacts
+from trainplane.hub.check.facts import NEEDED, PERMISSIONS, ClusterFacts, Facts, Unseen, WorkerFacts
 from trainplane.kube.errors import ForbiddenError, NotFoundError
 from trainplane.kube.resource import Key, Resource
 from trainplane.kube.testing.server import FakeServer

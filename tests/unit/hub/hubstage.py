@@ -13,15 +13,15 @@ from lab.pki import Authority
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
-from trainplane.hub.api import Api
-from trainplane.hub.archive import Archive
-from trainplane.hub.authority import Access, FrontProxy, User
-from trainplane.hub.bounds import Bounds
 from trainplane.hub.errors import NoSuchWorkerError
-from trainplane.hub.jobs import Jobs
-from trainplane.hub.keeper import Keeper, KeeperSettings
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.jobs import Jobs
+from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
-from trainplane.hub.serving import Server
+from trainplane.hub.served.api import Api
+from trainplane.hub.served.authority import Access, FrontProxy, User
+from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import ForbiddenError

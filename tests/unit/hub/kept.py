@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tests.unit.hub.kubelet import SECOND, START, line
 
 if TYPE_CHECKING:
-    from trainplane.hub.archive import Archive, KeptJob, KeptPod
+    from trainplane.hub.kept.archive import Archive, KeptJob, KeptPod
 
 Tree = dict[str, Any]
 

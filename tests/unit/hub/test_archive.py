@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.hub.kept import keep, numbered, pod
-from trainplane.hub.archive import Archive
-from trainplane.hub.bounds import Bounds
 from trainplane.hub.errors import ArchiveError
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.bounds import Bounds
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

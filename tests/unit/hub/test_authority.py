@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from trainplane.hub.authority import (
+from trainplane.hub.resources import CONFIG_MAPS
+from trainplane.hub.served.authority import (
     CONFIG_MAP,
     Access,
     Authorizer,
@@ -14,7 +15,6 @@ from trainplane.hub.authority import (
     front_proxy,
     load_front_proxy,
 )
-from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer

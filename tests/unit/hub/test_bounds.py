@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainplane.hub.bounds import Bounds, JobRecord, ended_at, expired, surplus
+from trainplane.hub.kept.bounds import Bounds, JobRecord, ended_at, expired, surplus
 
 
 def record(uid: str, *, finished: float | None = None, deleted: float | None = None) -> JobRecord:

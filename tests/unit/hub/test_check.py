@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tests.unit.hub.check_objects import altered, cluster_facts, content, fleet_facts, hub_facts, worker_facts
-from trainplane.hub.check import judge
-from trainplane.hub.check_facts import Unseen, WorkerFacts
-from trainplane.hub.check_report import Check, ClusterReport, Finding, Report
+from trainplane.hub.check.facts import Unseen, WorkerFacts
+from trainplane.hub.check.judge import judge
+from trainplane.hub.check.report import Check, ClusterReport, Finding, Report
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, LOCAL_QUEUES, NAMESPACES
 
 

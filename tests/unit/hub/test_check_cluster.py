@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tests.unit.hub.check_objects import NOW, cluster_facts, content, fleet_facts, worker_facts
-from trainplane.hub.check_cluster import judge_connection, judge_credentials, judge_versions
-from trainplane.hub.check_facts import NEEDED, PERMISSIONS, ClusterFacts, Unseen
+from trainplane.hub.check.cluster import judge_connection, judge_credentials, judge_versions
+from trainplane.hub.check.facts import NEEDED, PERMISSIONS, ClusterFacts, Unseen
 
 
 def test_a_connected_worker_shows_where_and_what_it_is() -> None:

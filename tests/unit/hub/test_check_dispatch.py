@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.unit.hub.check_objects import QUEUE, altered, cluster_queue, hub_facts, local_queue, multikueue
-from trainplane.hub.check_dispatch import inactivity, trace
+from trainplane.hub.check.dispatch import inactivity, trace
 from trainplane.hub.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,

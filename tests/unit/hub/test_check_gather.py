@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.hub.check_objects import FakeCluster, content, multikueue, runtime, train_job
-from trainplane.hub.check import check, judge
-from trainplane.hub.check_facts import PERMISSIONS, Permission, Unseen
-from trainplane.hub.check_gather import gather, trainjob_named
+from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
+from trainplane.hub.check.gather import gather, trainjob_named
+from trainplane.hub.check.judge import check, judge
 from trainplane.hub.errors import NoSuchTrainJobError, NotAHubError
 from trainplane.hub.resources import (
     CLUSTER_TRAINING_RUNTIMES,

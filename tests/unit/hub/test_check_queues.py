@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.hub.check_objects import QUEUE, altered, cluster_facts, cluster_queue, content, hub_facts, local_queue
-from trainplane.hub.check_facts import ClusterFacts, Unseen
-from trainplane.hub.check_queues import judge_namespaces, judge_queues
+from trainplane.hub.check.facts import ClusterFacts, Unseen
+from trainplane.hub.check.queues import judge_namespaces, judge_queues
 from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
 
 INACTIVE = {"conditions": [{"type": "Active", "status": "False", "message": "flavor default is not found"}]}

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.hub.check_objects import NAMESPACE, altered, cluster_facts, content, hub_facts, runtime
 from trainplane.api import tree as trees
 from trainplane.hub import runtimes
-from trainplane.hub.check_facts import Unseen
-from trainplane.hub.check_runtimes import judge_priorities, judge_runtimes
+from trainplane.hub.check.facts import Unseen
+from trainplane.hub.check.runtimes import judge_priorities, judge_runtimes
 from trainplane.hub.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     NAMESPACES,

@@ -17,9 +17,9 @@ from tests.unit.hub.check_objects import (
     train_job,
     worker_facts,
 )
-from trainplane.hub.check import judge
-from trainplane.hub.check_facts import ClusterFacts, Reference, Unseen
-from trainplane.hub.check_needs import needs_of, read_manifest, references_of
+from trainplane.hub.check.facts import ClusterFacts, Reference, Unseen
+from trainplane.hub.check.judge import judge
+from trainplane.hub.check.needs import needs_of, read_manifest, references_of
 from trainplane.hub.errors import ManifestError
 from trainplane.hub.resources import (
     CLUSTER_QUEUES,
@@ -36,7 +36,7 @@ from trainplane.hub.resources import (
 from trainplane.kube.resource import Key
 
 if TYPE_CHECKING:
-    from trainplane.hub.check_report import Finding
+    from trainplane.hub.check.report import Finding
 
 Tree = dict[str, Any]
 

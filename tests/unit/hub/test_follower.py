@@ -12,10 +12,10 @@ import pytest
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
-from trainplane.hub.archive import Archive
-from trainplane.hub.bounds import Bounds
-from trainplane.hub.follower import ENDED, GONE, Follower
-from trainplane.hub.lines import NOTE, text_of
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.follower import ENDED, GONE, Follower
+from trainplane.hub.kept.lines import NOTE, text_of
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.resource import PODS, Key
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from trainplane.hub.archive import KeptJob, KeptPod
+    from trainplane.hub.kept.archive import KeptJob, KeptPod
     from trainplane.kube.client import Client
     from trainplane.kube.testing.podlogs import ContainerLogs
 

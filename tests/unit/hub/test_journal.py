@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.hub.kubelet import SECOND, START, LogFile, line
-from trainplane.hub.journal import Journal
-from trainplane.hub.lines import NOTE, Resumption, note, resumed_from, since_time
+from trainplane.hub.kept.journal import Journal
+from trainplane.hub.kept.lines import NOTE, Resumption, note, resumed_from, since_time
 
 if TYPE_CHECKING:
     from pathlib import Path

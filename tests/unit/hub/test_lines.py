@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hub.kubelet import SECOND, START, LogFile, line
-from trainplane.hub.lines import NOTE, Resumption, Splitter, nanoseconds, note, resumed_from, since_time, text_of
+from trainplane.hub.kept.lines import NOTE, Resumption, Splitter, nanoseconds, note, resumed_from, since_time, text_of
 
 
 @pytest.mark.parametrize(

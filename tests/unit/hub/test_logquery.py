@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.hub.kept import keep, numbered, pod
-from trainplane.hub.archive import Archive
-from trainplane.hub.bounds import Bounds
 from trainplane.hub.errors import NoLogError, QueryError
-from trainplane.hub.logquery import LogQuery, Rank, choose, parse, ranks, training_step
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.served.logquery import LogQuery, Rank, choose, parse, ranks, training_step
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

@@ -7,19 +7,19 @@ import pytest
 
 from tests.unit.hub.kept import keep, numbered, pod
 from tests.unit.hub.kubelet import SECOND, START, line
-from trainplane.hub.archive import Archive
-from trainplane.hub.bounds import Bounds
 from trainplane.hub.errors import NoLogError
-from trainplane.hub.lines import note
-from trainplane.hub.logquery import LogQuery
-from trainplane.hub.logs import Follow, read
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.lines import note
+from trainplane.hub.served.logquery import LogQuery
+from trainplane.hub.served.logs import Follow, read
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from trainplane.hub.archive import KeptJob
+    from trainplane.hub.kept.archive import KeptJob
 
 
 @pytest.fixture

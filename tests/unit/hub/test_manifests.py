@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from trainplane.hub import settings
-from trainplane.hub.authority import GROUP, VERSION
-from trainplane.hub.documents import ROOT, SUBRESOURCES
+from trainplane.hub.served.authority import GROUP, VERSION
+from trainplane.hub.served.documents import ROOT, SUBRESOURCES
 
 FOLDER = Path(__file__).resolve().parents[3] / "manifests" / "hub"
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hub.queued_world import GPU, flavor, node, pod_set
-from trainplane.api.quantity import Quantity
-from trainplane.hub.queued_nodes import affinity_allows, fit, pod_requests, selects, tolerates, untolerated
+from trainplane.hub.queued.nodes import affinity_allows, fit, selects, tolerates, untolerated
 
 Tree = dict[str, Any]
 
@@ -71,29 +70,6 @@ def test_node_selector_and_affinity_exclude_nodes() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     found = fit(nodes, template(requests={GPU: "8"}, affinity={"nodeAffinity": required}))
     assert found.refusals == ("2 of 2: the pod's node affinity excludes it",)
-
-
-def test_requests_of_a_pod_are_what_the_scheduler_counts() -> None:
-    spec = {
-        "containers": [container(cpu="1", memory="1Gi"), {"name": "l", "resources": {"limits": {"cpu": "500m"}}}],
-        "initContainers": [
-            {**container(cpu="250m"), "restartPolicy": "Always"},
-            container(cpu="2", memory="512Mi"),
-        ],
-        "overhead": {"memory": "64Mi"},
-    }
-    assert pod_requests(spec) == {"cpu": Quantity.of("2250m"), "memory": Quantity.of("1088Mi")}
-
-
-def test_an_init_container_counts_only_where_it_asks_for_more() -> None:
-    spec = {"containers": [container(cpu="3")], "initContainers": [container(cpu="2"), container(cpu="1")]}
-    assert pod_requests(spec) == {"cpu": Quantity.of("3")}
-    assert pod_requests({}) == {}
-
-
-def test_resources_of_the_whole_pod_take_the_place_of_its_containers() -> None:
-    spec = {"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "4"}}}
-    assert pod_requests(spec) == {"cpu": Quantity.of("4")}
 
 
 @pytest.mark.parametrize(

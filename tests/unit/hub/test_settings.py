@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trainplane.hub.bounds import Bounds
+from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.settings import Settings, parse
 
 

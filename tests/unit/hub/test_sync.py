@@ -18,7 +18,7 @@ from tests.unit.hub.check_objects import (
     worker_facts,
 )
 from trainplane.hub import runtimes
-from trainplane.hub.check_facts import ClusterFacts, Unseen, WorkerFacts
+from trainplane.hub.check.facts import ClusterFacts, Unseen, WorkerFacts
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, Plan, plan, sync, users
 from trainplane.hub.workers import Workers

@@ -1,0 +1,146 @@
+"""A cluster by itself: whether it answers, with what credentials, and whether it serves what MultiKueue needs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from trainplane.hub.check.facts import NEEDED, Unseen
+from trainplane.hub.check.report import Check, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from trainplane.hub.check.facts import ClusterFacts, Facts, Permission, WorkerFacts
+
+_SOON: Final = timedelta(days=7)
+"""Before its end, a token is spoken of: who makes new ones may be on leave."""
+_OLDEST_KUEUE: Final = (0, 17)
+"""The first Kueue that speaks `spec.runtimePatches`."""
+_OWNER: Final = {
+    "trainer.kubeflow.org": "the trainer's CRDs (manifests/crds)",
+    "jobset.x-k8s.io": "JobSet",
+    "kueue.x-k8s.io": "Kueue",
+}
+
+
+def judge_connection(worker: WorkerFacts) -> Check:
+    """Say whether a worker answers, and what Kueue itself thinks of the connection."""
+    findings = []
+    if worker.trouble:
+        remedy = "make the worker's API server reachable from the hub; a job that runs there is given up after Kueue's"
+        findings.append(Finding("stops", worker.trouble, f"{remedy} workerLostTimeout (15 minutes unless configured)"))
+    active = worker.active
+    if active is None:
+        problem = f"MultiKueueCluster {worker.name} has no condition Active: Kueue has not tried to connect"
+        findings.append(
+            Finding("stops", problem, "see that Kueue runs on the hub, with its feature gate MultiKueue on")
+        )
+    elif active.get("status") != "True":
+        said = f"{active.get('reason') or 'no reason'}: {active.get('message') or 'no message'}"
+        problem = f"MultiKueueCluster {worker.name} is not connected, says Kueue: {said}"
+        remedy = "repair what it says" if not worker.trouble else "Kueue connects again by itself once it can"
+        findings.append(Finding("stops", problem, remedy))
+    cluster = worker.cluster
+    summary = f"{cluster.server}, Kubernetes {cluster.version}" if cluster else "it does not answer"
+    if worker.looked_as:
+        summary += f" (looked at with context {worker.looked_as})"
+    return Check("connection", summary, tuple(findings))
+
+
+def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
+    """Say whether Kueue may use a worker's kubeconfig, and whether the worker lets its owner do what it must."""
+    remedy = "Kueue refuses this kubeconfig until then (InsecureKubeConfig), and nothing here uses it"
+    findings = [Finding("stops", f"{worker.place}: {refusal}", remedy) for refusal in worker.refusals]
+    findings += _token(worker, now)
+    permissions = worker.permissions
+    if isinstance(permissions, Unseen):
+        problem = f"what MultiKueue's credentials may do cannot be asked: {permissions.detail}"
+        findings.append(Finding("unseen", problem, "repair the connection first"))
+        return Check("credentials", worker.place, tuple(findings))
+    refused: dict[str, list[Permission]] = defaultdict(list)
+    for permission, allowed in permissions.items():
+        if not allowed:
+            refused[f"{permission.resource}.{permission.group}"].append(permission)
+    for resource, denied in refused.items():
+        verbs = ", ".join(permission.verb for permission in denied)
+        problem = f"MultiKueue's credentials may not {verbs} {resource}"
+        remedy = f"add a rule with these verbs to the ClusterRole of the identity in {worker.place}"
+        findings.append(Finding("stops", problem, remedy))
+    allowed_count = sum(permissions.values())
+    summary = f"{worker.place}, {allowed_count} of {len(permissions)} permissions" if permissions else worker.place
+    return Check("credentials", summary, tuple(findings))
+
+
+def judge_versions(facts: Facts, cluster: ClusterFacts, *, is_hub: bool) -> Check:
+    """Say whether a cluster serves the APIs that a dispatched TrainJob needs."""
+    findings = [*_missing(cluster), *_runtime_patches(cluster), *_engines(facts.hub, cluster, is_hub=is_hub)]
+    engines = [f"{name} {version}" for name, version in cluster.engines.items()]
+    served = [api for api in NEEDED if api in cluster.served]
+    start = [f"Kubernetes {cluster.version}"] if is_hub else []
+    return Check("versions", ", ".join([*start, *engines, *served]), tuple(findings))
+
+
+def _token(worker: WorkerFacts, now: datetime) -> Iterator[Finding]:
+    end = worker.token_end
+    if end is None or end - now > _SOON:
+        return
+    when = f"{end:%Y-%m-%d %H:%M} UTC"
+    remedy = f"make a new one on the worker (kubectl create token) and put it into {worker.place}"
+    if end <= now:
+        yield Finding("stops", f"{worker.place}: the token ended at {when}", remedy)
+    else:
+        yield Finding("warns", f"{worker.place}: the token ends at {when}, in {_span(end - now)}", remedy)
+
+
+def _span(length: timedelta) -> str:
+    hours = int(length.total_seconds() // 3600)
+    if hours < 48:
+        return f"{hours} hours" if hours != 1 else "1 hour"
+    return f"{hours // 24} days"
+
+
+def _missing(cluster: ClusterFacts) -> Iterator[Finding]:
+    for api, plurals in NEEDED.items():
+        group, _, version = api.partition("/")
+        install = _OWNER[group]
+        served = cluster.served.get(api)
+        if served is None:
+            others = ", ".join(cluster.other_versions.get(group, ()))
+            if others:
+                problem = f"{api} is not served, only {others} of that group"
+                yield Finding("stops", problem, f"install {install} of a release that has {version}")
+            else:
+                yield Finding("stops", f"{api} is not served", f"install {install}")
+            continue
+        missing = [plural for plural in plurals if plural not in served]
+        if missing:
+            yield Finding("stops", f"{api} is served without {', '.join(missing)}", f"install {install} whole")
+
+
+def _runtime_patches(cluster: ClusterFacts) -> Iterator[Finding]:
+    if cluster.runtime_patches is False:
+        problem = "the TrainJob CRD has no spec.runtimePatches, into which Kueue writes: no queued TrainJob ever starts"
+        yield Finding("stops", problem, f"install {_OWNER['trainer.kubeflow.org']} of v2.2 or later")
+    elif isinstance(cluster.runtime_patches, Unseen) and cluster.runtime_patches.why != "missing":
+        problem = f"whether the TrainJob CRD has spec.runtimePatches cannot be seen: {cluster.runtime_patches.detail}"
+        yield Finding("unseen", problem, "allow GET of /openapi/v3 (ClusterRole system:discovery has it)")
+
+
+def _engines(hub: ClusterFacts, cluster: ClusterFacts, *, is_hub: bool) -> Iterator[Finding]:
+    here, there = (_release(one.engines.get("Kueue", "")) for one in (cluster, hub))
+    if here is not None and here < _OLDEST_KUEUE:
+        problem = f"Kueue {cluster.engines['Kueue']} does not know spec.runtimePatches: no queued TrainJob ever starts"
+        yield Finding("stops", problem, "install Kueue v0.17 or later")
+    elif not is_hub and here is not None and there is not None and here != there:
+        problem = f"Kueue is {cluster.engines['Kueue']} here and {hub.engines['Kueue']} on the hub"
+        remedy = "install the same minor release: both compute a job's pods, and a job whose pods differ is sent back"
+        yield Finding("warns", problem, remedy)
+
+
+def _release(version: str) -> tuple[int, int] | None:
+    match = re.match(r"v?(\d+)\.(\d+)", version)
+    return (int(match[1]), int(match[2])) if match else None

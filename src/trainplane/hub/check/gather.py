@@ -1,0 +1,307 @@
+"""The facts of a fleet check, read from hub and workers at the same time.
+
+Reads only, and of Secrets only whether they are there. What cannot be read becomes `Unseen`, what cannot be reached
+becomes the worker's `trouble`; only the hub's own refusals are raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.hub.check.facts import (
+    COMPARED,
+    NEEDED,
+    OF_THE_HUB,
+    PERMISSIONS,
+    ClusterFacts,
+    Facts,
+    Unseen,
+    WorkerFacts,
+)
+from trainplane.hub.check.needs import located, needs_of
+from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
+from trainplane.hub.kubeconfigs import refusals, token_end
+from trainplane.hub.resources import (
+    ADMISSION_CHECKS,
+    DEPLOYMENTS,
+    MULTIKUEUE_CLUSTERS,
+    MULTIKUEUE_CONFIGS,
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    TRAINJOBS,
+)
+from trainplane.hub.workers import ordered
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.codec import key_of
+from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+
+    from trainplane.api.tree import Tree
+    from trainplane.hub.check.facts import Objects, Permission, Reference
+    from trainplane.hub.check.needs import Needs
+    from trainplane.hub.workers import Workers
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.resource import Resource
+
+_PARTIAL: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+"""Asks for an object without its content."""
+_ENGINES: Final = {
+    "Kueue": ("", "kueue-controller-manager"),
+    "JobSet": ("jobset-system", "jobset-controller-manager"),
+    "Trainer": ("kubeflow-system", "kubeflow-trainer-controller-manager"),
+}
+"""What is installed where by its own manifests; Kueue's namespace is a setting."""
+_TAG: Final = re.compile(r":(v?\d+\.\d+[^@:/]*)(@|$)")
+
+
+async def gather(
+    hub: Client,
+    workers: Workers,
+    *,
+    trainjob: Tree | None = None,
+    eyes: Mapping[str, Client] | None = None,
+    clock: Clock | None = None,
+) -> Facts:
+    """Read everything that the check judges.
+
+    `eyes` are clients to look at workers with, by their names, where MultiKueue's own credentials see too little; what
+    MultiKueue may do is asked with MultiKueue's all the same. Raises KubeError for what the hub refuses, NotAHubError,
+    NoSuchWorkerError.
+    """
+    facts = await look(hub, (*COMPARED, *OF_THE_HUB), kueue_namespace=workers.namespace)
+    await _insist(hub, facts)
+    needs = needs_of(trainjob, facts) if trainjob is not None else None
+    clusters = facts.seen(MULTIKUEUE_CLUSTERS)
+    in_order = ordered([*clusters.values()], [*facts.seen(MULTIKUEUE_CONFIGS).values()])
+    for name in eyes or ():
+        if name not in in_order:
+            raise NoSuchWorkerError(name)
+    seen = await asyncio.gather(
+        *(_worker(name, workers, needs, (eyes or {}).get(name), _condition(clusters, name)) for name in in_order)
+    )
+    return Facts(facts, tuple(seen), trainjob, (clock or SystemClock()).now())
+
+
+async def _insist(hub: Client, facts: ClusterFacts) -> None:
+    """Raise if the hub does not show what every judgement begins with."""
+    for resource in (MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, *COMPARED, ADMISSION_CHECKS):
+        found = facts.of(resource)
+        if not isinstance(found, Unseen):
+            continue
+        if found.why != "missing":
+            await hub.list_all(resource)  # raises what kept us from seeing it
+        elif resource is MULTIKUEUE_CLUSTERS:
+            raise NotAHubError(facts.server)
+
+
+async def trainjob_named(hub: Client, namespace: str, name: str) -> Tree:
+    """Return a TrainJob of the hub; raises NoSuchTrainJobError."""
+    try:
+        return await hub.get(TRAINJOBS, name, namespace)
+    except NotFoundError as error:
+        raise NoSuchTrainJobError(namespace, name) from error
+
+
+async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespace: str) -> ClusterFacts:
+    """Read what is to be known of one cluster. Raises KubeError if it does not answer at all."""
+    version = await cluster.version()
+    resources = tuple(resources)
+    objects, served, others, patches, engines = await asyncio.gather(
+        asyncio.gather(*(_objects(cluster, resource) for resource in resources)),
+        asyncio.gather(*(_served(cluster, api) for api in NEEDED)),
+        asyncio.gather(*(_versions(cluster, api.partition("/")[0]) for api in NEEDED)),
+        _runtime_patches(cluster),
+        asyncio.gather(
+            *(_engine(cluster, namespace or kueue_namespace, name) for namespace, name in _ENGINES.values())
+        ),
+    )
+    return ClusterFacts(
+        server=cluster.transport.config.server,
+        version=str(version.get("gitVersion") or "of an unknown version"),
+        engines={name: tag for name, tag in zip(_ENGINES, engines, strict=True) if tag},
+        served={api: plurals for api, plurals in zip(NEEDED, served, strict=True) if plurals is not None},
+        other_versions={api.partition("/")[0]: found for api, found in zip(NEEDED, others, strict=True)},
+        runtime_patches=patches,
+        objects=dict(zip(resources, objects, strict=True)),
+    )
+
+
+async def _worker(
+    name: str, workers: Workers, needs: Needs | None, eye: Client | None, active: Tree | None
+) -> WorkerFacts:
+    way = await _way(name, workers)
+    looker = eye or way.client
+    cluster, trouble = await _seen(looker, workers.namespace)
+    permissions, references = await asyncio.gather(_permissions(way.client), _references(looker, cluster, needs))
+    return WorkerFacts(
+        name=name,
+        place=way.place,
+        looked_as=eye.transport.config.context if eye is not None else "",
+        active=active,
+        refusals=way.refusals,
+        token_end=way.token_end,
+        trouble=way.trouble or trouble,
+        cluster=cluster,
+        permissions=permissions,
+        references=references,
+    )
+
+
+class _Way(NamedTuple):
+    """How MultiKueue reaches a worker, and whether it does."""
+
+    place: str = ""
+    refusals: tuple[str, ...] = ()
+    token_end: datetime | None = None
+    trouble: str = ""
+    client: Client | None = None
+
+
+async def _way(name: str, workers: Workers) -> _Way:
+    try:
+        source = await workers.source(name)
+    except WorkerCredentialsError as error:
+        return _Way(trouble=error.problem)
+    way = _Way(source.place, refusals(source.text), token_end(source.text))
+    if way.refusals:
+        return way._replace(trouble="nothing is sent there: its kubeconfig must not be used")
+    try:
+        client = await workers.client(name)
+    except WorkerCredentialsError as error:
+        return way._replace(trouble=error.problem)
+    try:
+        await client.version()
+    except KubeError as error:
+        return way._replace(trouble=_trouble(client, source.place, error))
+    return way._replace(client=client)
+
+
+async def _seen(eye: Client | None, kueue_namespace: str) -> tuple[ClusterFacts | None, str]:
+    if eye is None:
+        return None, ""
+    try:
+        return await look(eye, COMPARED, kueue_namespace=kueue_namespace), ""
+    except KubeError as error:
+        return None, _trouble(eye, f"context {eye.transport.config.context}", error)
+
+
+def _trouble(client: Client, place: str, error: KubeError) -> str:
+    server = client.transport.config.server
+    if isinstance(error, UnauthorizedError):
+        return f"{server} does not accept the credentials of {place} (401): they ended, or are of another cluster"
+    return f"{server} does not answer: {error}"
+
+
+def _condition(clusters: Mapping[Any, Tree], name: str) -> Tree | None:
+    cluster = next((one for key, one in clusters.items() if key.name == name), None)
+    found: Tree | None = trees.get(cluster, "status", "conditions", ("type", "Active"))
+    return found
+
+
+async def _objects(cluster: Client, resource: Resource) -> Objects:
+    try:
+        listed = await cluster.list_all(resource)
+    except KubeError as error:
+        return _unseen(error)
+    identity = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {key_of(one): {**identity, **one} for one in listed}
+
+
+def _unseen(error: KubeError) -> Unseen:
+    if isinstance(error, NotFoundError):
+        return Unseen("missing", "the cluster does not serve it")
+    return Unseen("forbidden" if isinstance(error, ForbiddenError) else "failed", str(error))
+
+
+async def _served(cluster: Client, api: str) -> frozenset[str] | None:
+    try:
+        answer = await cluster.raw("GET", f"/apis/{api}")
+    except NotFoundError:
+        return None
+    tree = msgspec.json.decode(answer.body)
+    return frozenset(str(resource["name"]) for resource in tree.get("resources") or ())
+
+
+async def _versions(cluster: Client, group: str) -> tuple[str, ...]:
+    try:
+        answer = await cluster.raw("GET", f"/apis/{group}")
+    except NotFoundError:
+        return ()
+    tree = msgspec.json.decode(answer.body)
+    return tuple(str(version["version"]) for version in tree.get("versions") or ())
+
+
+async def _runtime_patches(cluster: Client) -> bool | Unseen:
+    """Say whether TrainJobs have `spec.runtimePatches`, by the schema that everybody may read."""
+    try:
+        answer = await cluster.raw("GET", f"/openapi/v3/apis/{names.API_VERSION}")
+    except KubeError as error:
+        return _unseen(error)
+    schemas = trees.get(msgspec.json.decode(answer.body), "components", "schemas") or {}
+    for schema in schemas.values():
+        kinds = schema.get("x-kubernetes-group-version-kind") or ()
+        if any(kind.get("kind") == names.TRAIN_JOB for kind in kinds):
+            return trees.get(schema, "properties", "spec", "properties", "runtimePatches") is not None
+    return Unseen("missing", "the cluster has no TrainJob")
+
+
+async def _engine(cluster: Client, namespace: str, name: str) -> str:
+    """Return the version of what a Deployment runs, by the tag of its image; empty if that cannot be seen."""
+    try:
+        deployment = await cluster.get(DEPLOYMENTS, name, namespace)
+    except KubeError:
+        return ""
+    containers = trees.get(deployment, "spec", "template", "spec", "containers") or ()
+    tags = (_TAG.search(str(container.get("image") or "")) for container in containers)
+    return next((tag[1] for tag in tags if tag), "")
+
+
+async def _permissions(client: Client | None) -> dict[Permission, bool] | Unseen:
+    if client is None:
+        return {}
+    try:
+        answers = await asyncio.gather(*(_may(client, permission) for permission in PERMISSIONS))
+    except KubeError as error:
+        return _unseen(error)
+    return dict(zip(PERMISSIONS, answers, strict=True))
+
+
+async def _may(client: Client, permission: Permission) -> bool:
+    resource, _, subresource = permission.resource.partition("/")
+    asked = {"group": permission.group, "resource": resource, "subresource": subresource, "verb": permission.verb}
+    review = {
+        "apiVersion": SELF_SUBJECT_ACCESS_REVIEWS.api_version,
+        "kind": SELF_SUBJECT_ACCESS_REVIEWS.kind,
+        "spec": {"resourceAttributes": asked},
+    }
+    answer = await client.create(SELF_SUBJECT_ACCESS_REVIEWS, review)
+    return bool(trees.get(answer, "status", "allowed"))
+
+
+async def _references(
+    eye: Client | None, cluster: ClusterFacts | None, needs: Needs | None
+) -> dict[Reference, bool | Unseen]:
+    if eye is None or cluster is None or needs is None:
+        return {}
+    found = await asyncio.gather(*(_exists(eye, reference, needs.namespace) for reference in needs.references))
+    return dict(zip(needs.references, found, strict=True))
+
+
+async def _exists(eye: Client, reference: Reference, namespace: str) -> bool | Unseen:
+    resource, where = located(reference, namespace)
+    try:
+        await eye.raw("GET", resource.path(where, reference.name), accept=_PARTIAL)
+    except NotFoundError:
+        return False
+    except KubeError as error:
+        return _unseen(error)
+    return True

@@ -1,0 +1,287 @@
+"""Follows the log of one container, through cuts and restarts, into journals: every line once, in its order.
+
+The pod's status says which run of the container there is (`restartCount`); each run has a journal. A run's log is
+followed from where its journal ends. That a stream ends means little: a kubelet or an API server that stops ends it as
+cleanly as the container does. So after each end the pod is read afresh, and only when the container has ended or gone
+on to its next run is the rest read once more, without following, and the journal finished.
+
+What can be lost: lines printed while the worker cannot be reached, if meanwhile the kubelet rotates the log (the
+journal then says so in a line of its own), if the container restarts twice, or if the pod is deleted before the worker
+is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import tree as trees
+from trainplane.hub.errors import HubError
+from trainplane.hub.kept import stream as logstream
+from trainplane.hub.kept.lines import Resumption, note, resumed_from, since_time
+from trainplane.kube.backoff import Backoff
+from trainplane.kube.errors import BadRequestError, ForbiddenError, KubeError, NotFoundError, UnauthorizedError
+from trainplane.kube.resource import PODS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainplane.api.tree import Tree
+    from trainplane.hub.kept.archive import Archive, KeptJob, KeptPod
+    from trainplane.hub.kept.journal import Journal
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+
+log = logging.getLogger(__name__)
+
+ENDED: Final = "ended"
+GONE: Final = "gone"
+QUIET_SECONDS: Final = 0.15
+"""Seconds without a line after which what was printed before counts as read."""
+
+DOUBTS: Final = 2
+"""How often a stream that does not join what is kept is put aside, for the pod's status may lag behind its kubelet."""
+DOUBT_SECONDS: Final = 1.0
+REFUSED_SECONDS: Final = 30.0
+"""Seconds until a worker that does not let MultiKueue's user read logs is asked again."""
+
+_LOST: Final = "lines may be missing here: the log was rotated on the worker while the hub could not read it"
+
+
+class _DoubtError(Exception):
+    """The stream does not join what is kept: the log was rotated, or it is another run's than the status says."""
+
+
+@dataclass
+class Follower:
+    """Follows one container of one pod. `run` until the pod is gone; `update` and `leave` tell it of the pod."""
+
+    archive: Archive
+    job: KeptJob
+    pod: KeptPod
+    container: str
+    connect: Callable[[], Client]
+    """Returns the client of the pod's cluster, as it is now."""
+    clock: Clock
+    places: asyncio.Semaphore
+    """Bounds the streams that are open to one cluster."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(base=0.2, cap=10.0))
+    """Waits between tries; a change of the pod ends them early, and so does the keeper when the worker is back."""
+    random: Random = field(default_factory=Random)
+    problem: str | None = None
+    """Why lines do not come at present, for people."""
+
+    def __post_init__(self) -> None:
+        self.current = asyncio.Event()
+        """Set once all that was printed before the follower began is kept, or cannot be reached."""
+        self._changed = asyncio.Event()
+        self._is_gone = False
+        self._failures = 0
+        self._doubts = 0
+        self._half: tuple[Journal, bytes] | None = None
+
+    def update(self) -> None:
+        """The pod has changed, or its cluster is back."""
+        self._changed.set()
+
+    def leave(self) -> None:
+        """The pod was deleted."""
+        self._is_gone = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Follow until the pod is gone and its last line kept."""
+        while True:
+            self._changed.clear()
+            try:
+                wait = await self._step()
+                self.problem = None
+            except NotFoundError:
+                break
+            except _DoubtError:
+                wait = DOUBT_SECONDS
+            except (KubeError, HubError, OSError) as error:
+                wait = self._failed(error)
+            self.current.set()
+            if wait is None and self._is_gone:
+                break
+            await self._pause(wait)
+        self._finish_all()
+
+    async def _step(self) -> float | None:
+        """Read what there is to read; return the seconds after which to look again, None to wait for a change."""
+        run = run_of(self.pod.record.pod, self.container)
+        if run is None:
+            return None
+        if run > 0 and await self._drain_former(run - 1):
+            return 0.0
+        journal = self.pod.journal(self.container, run)
+        if journal.ended is not None:
+            return None
+        client = self.connect()
+        if journal.end == 0 and run_of(await self._look(client), self.container) != run:
+            return 0.0  # what we were told of the pod was old, and an empty journal would take any run's lines
+        doubt = False
+        if not has_ended(self.pod.record.pod, self.container):
+            try:
+                await self._read(client, journal, follow=True)
+            except _DoubtError:
+                doubt = True
+        pod = await self._look(client)
+        now = run_of(pod, self.container)
+        if now == run and not has_ended(pod, self.container):
+            self._failures += 1
+            return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
+        if now == run or now == run + 1:
+            await self._read(client, journal, previous=now != run)
+        journal.finish(ENDED if now in {run, run + 1} else GONE)
+        return 0.0
+
+    async def _look(self, client: Client) -> Tree:
+        """Return the pod as it is now, and keep it; raises NotFoundError also if the name is another pod's."""
+        pod = await client.get(PODS, self.pod.name, self.job.record.namespace)
+        if pod["metadata"]["uid"] != self.pod.record.pod["metadata"]["uid"]:
+            raise NotFoundError(f"pod {self.pod.name} is another one now")
+        pod = without_managed_fields(pod)
+        self.archive.put_pod(self.job, self.pod.cluster, pod)
+        return pod
+
+    async def _drain_former(self, run: int) -> bool:
+        """Read the rest of the run before this one if that was not read to its end; say whether anything was done."""
+        journal = self.pod.journal(self.container, run)
+        if journal.ended is not None:
+            return False
+        try:
+            await self._read(self.connect(), journal, previous=True)
+        except BadRequestError:  # the kubelet has removed it
+            journal.finish(GONE)
+        else:
+            journal.finish(ENDED)
+        return True
+
+    async def _read(self, client: Client, journal: Journal, *, follow: bool = False, previous: bool = False) -> None:
+        """Read a log from where its journal ends to where the stream does."""
+        newest = journal.newest()
+        resumption = Resumption([] if newest is None else journal.since(resumed_from(newest)))
+        stream = logstream.read(
+            client,
+            self.job.record.namespace,
+            self.pod.name,
+            self.container,
+            follow=follow,
+            previous=previous,
+            since=None if newest is None else since_time(newest),
+        )
+        self._half = None
+        quiet = _Quiet(self.current)
+        try:
+            async with self.places, aclosing(stream) as batches:
+                async for batch in batches:
+                    quiet.disturb()
+                    self.problem = None
+                    self._keep(journal, resumption, batch.lines)
+                    if batch.rest and not follow:
+                        self._keep(journal, resumption, [batch.rest])
+                    elif batch.rest:  # a whole line only if the container has ended, and then it comes again
+                        self._half = journal, batch.rest
+        finally:
+            quiet.end()
+
+    def _keep(self, journal: Journal, resumption: Resumption, lines: list[bytes]) -> None:
+        had_gap = resumption.gap
+        new = resumption.feed(lines)
+        if not new:
+            return
+        if journal.end == 0 and self.pod.adopt(self.container, journal, new[0]):
+            raise _DoubtError
+        if resumption.gap and not had_gap:
+            self._doubts += 1
+            if self._doubts <= DOUBTS:
+                raise _DoubtError
+            new = [note(new[0], _LOST), *new]
+        self._doubts = self._failures = 0
+        self.archive.append(self.job, journal, new)
+
+    def _failed(self, error: Exception) -> float:
+        self._failures += 1
+        self.problem = str(error)
+        log.log(
+            logging.WARNING if self._failures == 5 else logging.INFO,
+            "log cannot be read now",
+            extra={
+                "cluster": self.pod.cluster,
+                "container": f"{self.job.record.namespace}/{self.pod.name}/{self.container}",
+                "error": str(error),
+            },
+        )
+        if isinstance(error, ForbiddenError | UnauthorizedError):
+            return REFUSED_SECONDS
+        return self.backoff.delay(self._failures, self.random)
+
+    def _finish_all(self) -> None:
+        """The pod is gone: what its journals have is all there will be, with the line that had no newline yet."""
+        if self._half is not None and self._half[0].ended is None:
+            self.archive.append(self.job, self._half[0], [self._half[1]])
+        for (container, _), journal in self.pod.runs.items():
+            if container == self.container and journal.ended is None:
+                journal.finish(GONE)
+        self.job.tell()
+
+    async def _pause(self, seconds: float | None) -> None:
+        if seconds is None:
+            await self._changed.wait()
+            return
+        with contextlib.suppress(TimeoutError):
+            async with self.clock.timeout(seconds):
+                await self._changed.wait()
+
+
+class _Quiet:
+    """Sets an event when nothing has come for a moment."""
+
+    def __init__(self, event: asyncio.Event) -> None:
+        self._event = event
+        self._timer: asyncio.TimerHandle | None = None
+
+    def disturb(self) -> None:
+        self.end()
+        if not self._event.is_set():
+            self._timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._event.set)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _status(pod: Tree, container: str) -> Tree | None:
+    for group in ("containerStatuses", "initContainerStatuses"):
+        found: Tree | None = trees.get(pod, "status", group, ("name", container))
+        if found is not None:
+            return found
+    return None
+
+
+def run_of(pod: Tree, container: str) -> int | None:
+    """Return the number of the run whose log is the container's now; None before the first has begun."""
+    status = _status(pod, container)
+    if status is None:
+        return None
+    states = {*(status.get("state") or {}), *(status.get("lastState") or {})}
+    return int(status.get("restartCount") or 0) if states & {"running", "terminated"} else None
+
+
+def has_ended(pod: Tree, container: str) -> bool:
+    """Say whether a container is not running, or has never run."""
+    status = _status(pod, container) or {}
+    return "running" not in (status.get("state") or {})
+
+
+def without_managed_fields(pod: Tree) -> Tree:
+    """Return a pod without what nobody reads and what is a third of its size."""
+    metadata = {key: value for key, value in pod["metadata"].items() if key != "managedFields"}
+    return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata}

@@ -1,0 +1,1 @@
+"""Why does a TrainJob wait, and what would let it start?"""

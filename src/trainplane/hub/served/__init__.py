@@ -1,0 +1,1 @@
+"""The aggregated API: who asks, what they may see, and the answers."""

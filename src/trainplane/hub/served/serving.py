@@ -1,0 +1,88 @@
+"""The server that the API server's aggregation layer calls: TLS with client certificates, failures as Status."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
+from aiohttp import web
+
+from trainplane.hub.errors import HubError
+from trainplane.hub.served.authority import authenticate
+from trainplane.hub.served.status import status_of
+from trainplane.kube.errors import KubeError
+from trainplane.kube.listener import Listener, path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainplane.hub.served.authority import FrontProxy, User
+    from trainplane.kube.listener import ListenerSettings
+
+log = logging.getLogger(__name__)
+
+_HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
+
+
+class Answers(Protocol):
+    """What answers authenticated requests: `api.Api`."""
+
+    async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
+        """Answer; what it raises is answered as a Status."""
+
+
+class Server:
+    """Serves an `Api` to the API server. Start and stop it through its `listener`.
+
+    Args:
+        api: answers.
+        proxy: who may speak for users.
+        settings: where to listen.
+        tls: the serving context; client certificates are asked for and verified against the proxy's authority.
+        ready: says what is not ready yet, None when all is.
+    """
+
+    def __init__(
+        self,
+        api: Answers,
+        proxy: FrontProxy,
+        settings: ListenerSettings,
+        *,
+        tls: ssl.SSLContext,
+        ready: Callable[[], str | None],
+    ) -> None:
+        self.proxy = proxy
+        """Replaced as the cluster's ConfigMap changes; another authority needs another server."""
+        self._api = api
+        self._ready = ready
+        # Optional, so that a probe without a certificate gets an answer, and a stranger one that says why not.
+        tls.verify_mode = ssl.CERT_OPTIONAL
+        tls.load_verify_locations(cadata=proxy.authority)
+        self.listener = Listener(self._serve, settings, tls=tls)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = path_of(request)
+        if path in _HEALTH:
+            problem = self._ready() if path == "/readyz" else None
+            return web.Response(status=503 if problem else 200, text=problem or "ok")
+        try:
+            user = authenticate(self.proxy, _certificate(request), list(request.headers.items()))
+            return await self._api.answer(request, user)
+        except (KubeError, HubError) as error:
+            return _failure(error)
+        except ConnectionError:
+            raise  # the reader left: there is nobody to tell
+        except Exception as error:  # the boundary: any bug must still become an answer
+            log.exception("request failed", extra={"path": path})
+            return _failure(error)
+
+
+def _certificate(request: web.BaseRequest) -> dict[str, Any] | None:
+    return None if request.transport is None else request.transport.get_extra_info("peercert")
+
+
+def _failure(error: Exception) -> web.Response:
+    status = status_of(error)
+    return web.Response(body=msgspec.json.encode(status), status=status["code"], content_type="application/json")
