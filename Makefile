@@ -81,7 +81,7 @@ e2e: engines images ## the documents' examples and faults, with real pods
 
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
-	$(PYTEST) -p lab.pytest_plugin --suite fleet tests/fleet
+	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)

@@ -366,8 +366,6 @@ class Cluster:
             f"--authorization-kubeconfig={kubeconfig}",
             f"--root-ca-file={pki}/ca.crt",
             f"--service-account-private-key-file={pki}/service-account.key",
-            f"--cluster-signing-cert-file={pki}/ca.crt",
-            f"--cluster-signing-key-file={pki}/ca.key",
             "--use-service-account-credentials=true",
             "--leader-elect=false",
             # On two busy cores heartbeats come late: a node is lost after minutes here, not after 50 s.

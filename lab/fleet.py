@@ -6,9 +6,12 @@ Each worker is linked to the hub by a virtual cable between their networks, so a
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from lab import addresses, jobset, kueue
 from lab.cluster import Cluster
@@ -20,12 +23,14 @@ if TYPE_CHECKING:
 _API = "kueue.x-k8s.io/v1beta2"
 CHECK = "multikueue"
 """The name of the admission check, of its configuration, and of nothing else."""
-_MULTIKUEUE = {
+MULTIKUEUE = {
     "gcInterval": "5s",
     "origin": "hub",
-    "workerLostTimeout": "30s",
+    "workerLostTimeout": "300s",
     "dispatcherName": "kueue.x-k8s.io/multikueue-dispatcher-all-at-once",
 }
+"""The hub's settings. A worker is lost after minutes: on two busy cores an API server may take one to come back, and
+jobs that are sent elsewhere meanwhile run twice. Who wants to lose a worker makes it short (`Fleet.reconfigure`)."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,13 @@ class Fleet:
         workers: int = 2,
         frameworks: tuple[str, ...] = ("batch/job",),
         prepare: Callable[[Cluster], None] = lambda _: None,
+        equip: Callable[[Cluster], None] = lambda _: None,
         **multikueue: Any,
     ) -> Fleet:
         """Start hub and workers and wait until MultiKueue says that they are connected.
 
-        `prepare` runs on every cluster before Kueue starts there: it must bring the CRDs of `frameworks`. `multikueue`
-        overrides settings of the hub's configuration.
+        `prepare` runs on every cluster before Kueue starts there: it must bring the CRDs of `frameworks`. `equip` runs
+        on every worker: nodes, for example. `multikueue` overrides settings of the hub's configuration.
         """
         prefix = f"{name}-" if name else ""
         started: list[Cluster] = []
@@ -59,13 +65,21 @@ class Fleet:
             fleet = cls(started[0], tuple(started[1:]))
             for worker in fleet.workers:
                 fleet.connect(worker)
-            fleet._install(frameworks, prepare, _MULTIKUEUE | multikueue)
+            fleet._install(frameworks, prepare, equip, MULTIKUEUE | multikueue)
             fleet._join()
         except BaseException:
             for cluster in started:
                 cluster.down()
             raise
         return fleet
+
+    @classmethod
+    def find(cls, name: str, *, workers: int = 2) -> Fleet:
+        """Return the running fleet of that name."""
+        prefix = f"{name}-" if name else ""
+        roles = ("hub", *(f"worker{number}" for number in range(1, workers + 1)))
+        hub, *others = (Cluster.find(f"{prefix}{role}") for role in roles)
+        return cls(hub, tuple(others))
 
     @property
     def clusters(self) -> tuple[Cluster, ...]:
@@ -103,14 +117,52 @@ class Fleet:
     def _cable(worker: Cluster) -> str:
         return f"worker{worker.index}"
 
+    def reconfigure(self, cluster: Cluster, *, connected: bool = True, **settings: Any) -> dict[str, Any]:
+        """Start a cluster's Kueue anew with other settings, top-level keys each; return those that they replaced.
+
+        None removes a key, so what was returned puts everything back. `connected` is as for `restart`.
+        """
+        config = cluster.folder / "kueue.yaml"
+        before = yaml.safe_load(config.read_text())
+        after = {key: value for key, value in (before | settings).items() if value is not None}
+        config.write_text(yaml.safe_dump(after))
+        self.restart(cluster, connected=connected)
+        return {key: before.get(key) for key in settings}
+
+    def restart(self, cluster: Cluster, *, connected: bool = True) -> None:
+        """Kill a cluster's Kueue, start it again and wait until it is ready.
+
+        `connected`: on the hub, also wait until it reaches every worker, which it cannot while one is down.
+        """
+        if cluster.engines()["kueue"].process.alive():
+            cluster.kill("kueue")
+        cluster.revive("kueue")
+        kueue.wait_ready(cluster)
+        if cluster is self.hub and connected:
+            self.wait_connected()
+
+    def hurry(self) -> None:
+        """Let the hub's Kueue try every worker again now: after failures it waits longer each time, up to minutes.
+
+        A worker's kubeconfig that is written anew, and be it by a comment, is a reason to try.
+        """
+        for number, worker in enumerate(self.workers, start=1):
+            text = f"{worker.remote_kubeconfig()}# tried again {time.time_ns()}\n"
+            self.hub.apply(_secret(f"worker{number}", text))
+
     def _install(
-        self, frameworks: tuple[str, ...], prepare: Callable[[Cluster], None], multikueue: dict[str, Any]
+        self,
+        frameworks: tuple[str, ...],
+        prepare: Callable[[Cluster], None],
+        equip: Callable[[Cluster], None],
+        multikueue: dict[str, Any],
     ) -> None:
         def prepare_one(cluster: Cluster) -> None:
             if cluster is self.hub:
                 jobset.install_crd(cluster)
             else:
                 jobset.install(cluster)
+                equip(cluster)
             prepare(cluster)
             extra = {"multiKueue": multikueue} if cluster is self.hub else {}
             kueue.install(cluster, frameworks=frameworks, **extra)
@@ -122,10 +174,8 @@ class Fleet:
         """Give the hub the workers' kubeconfigs and wait until it reaches them all."""
         objects: list[dict[str, Any]] = []
         for number, worker in enumerate(self.workers, start=1):
-            secret = {"name": f"worker{number}", "namespace": kueue.NAMESPACE}
-            data = {"kubeconfig": worker.remote_kubeconfig()}
             source = {"kubeConfig": {"locationType": "Secret", "location": f"worker{number}"}}
-            objects.append({"apiVersion": "v1", "kind": "Secret", "metadata": secret, "stringData": data})
+            objects.append(_secret(f"worker{number}", worker.remote_kubeconfig()))
             objects.append(_object("MultiKueueCluster", f"worker{number}", {"clusterSource": source}))
         names = [f"worker{number}" for number in range(1, len(self.workers) + 1)]
         parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": CHECK}
@@ -149,3 +199,8 @@ class Fleet:
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": _API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _secret(name: str, kubeconfig: str) -> dict[str, Any]:
+    meta = {"name": name, "namespace": kueue.NAMESPACE}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"kubeconfig": kubeconfig}}

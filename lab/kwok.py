@@ -1,4 +1,8 @@
-"""Simulated nodes: kwok plays the kubelet of as many nodes as asked, and their pods run at once and cost nothing."""
+"""Simulated nodes: kwok plays the kubelet of as many nodes as asked, and their pods run at once and cost nothing.
+
+A pod of a Job completes as soon as it runs, unless its annotation `LASTS` says how long it runs: `2s`, `24h`. A test
+may write the annotation anew on a running pod, and so end it when it likes: the time counts from there.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab.engines import binary
+from lab.engines import binary, manifests
+from lab.processes import wait_for
+from lab.webhooks import documents
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -23,6 +29,8 @@ _PACE = {
 }
 """Writes at once, and heartbeats by lease every 150 s: with the shipped 4 and a status patch per node every 20 s, 1,000
 nodes keep kwok so busy that 5,000 pods take over ten minutes. The controller-manager's grace period fits it."""
+LASTS = "pod-complete.stage.kwok.x-k8s.io/delay"
+"""How long a Job's pod runs: an annotation of kwok's own, which its pod stages read in one of two shipped sets only."""
 TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 """Keeps pods that want a real node off the simulated ones; a pod that tolerates it may go there."""
 
@@ -35,7 +43,7 @@ def install(
         config = cluster.folder / "kwok.yaml"
         options = {"manageNodesWithAnnotationSelector": "kwok.x-k8s.io/node=fake", **_PACE}
         settings = {"apiVersion": "config.kwok.x-k8s.io/v1alpha1", "kind": "KwokConfiguration", "options": options}
-        config.write_text(yaml.safe_dump(settings))
+        config.write_text(yaml.safe_dump_all([settings, *_pod_stages()]))
         command = [
             binary("kwok"),
             f"--config={config}",
@@ -54,6 +62,61 @@ def install(
 
     with ThreadPoolExecutor(_WRITERS) as pool:
         list(pool.map(create, [objects[start::_WRITERS] for start in range(_WRITERS)]))
+
+
+def hold(cluster: Cluster, namespace: str, lasts: str = "24h") -> None:
+    """Let pods that are made in a namespace from now on run so long, whatever their templates say; `release` ends it.
+
+    For documents that stand in the tree as users write them, and know nothing of simulated nodes.
+    """
+    name = _policy_name(namespace)
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    expression = f'Object{{metadata: Object.metadata{{annotations: {{"{LASTS}": "{lasts}"}}}}}}'
+    change = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": expression}}
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"namespaceSelector": selector, "resourceRules": [pods]},
+        "mutations": [change],
+    }
+    api, meta = "admissionregistration.k8s.io/v1", {"name": name}
+    cluster.apply(
+        {"apiVersion": api, "kind": "MutatingAdmissionPolicy", "metadata": meta, "spec": policy},
+        {"apiVersion": api, "kind": "MutatingAdmissionPolicyBinding", "metadata": meta, "spec": {"policyName": name}},
+    )
+
+    def acts() -> bool:
+        probe = ("--image=none", "--restart=Never", "--dry-run=server", "--output=yaml")
+        return LASTS in cluster.kubectl("run", "probe", f"--namespace={namespace}", *probe).stdout
+
+    wait_for(f"the policy {name}", acts, seconds=60, log=cluster.log("kube-apiserver"))
+
+
+def release(cluster: Cluster, namespace: str) -> None:
+    """Let the pods of a namespace end now, and later ones as their templates say."""
+    for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
+        cluster.kubectl("delete", kind, _policy_name(namespace), "--ignore-not-found")
+    cluster.kubectl("annotate", "pods", "--all", "--overwrite", f"--namespace={namespace}", f"{LASTS}=0s")
+
+
+def _policy_name(namespace: str) -> str:
+    return f"pods-last.{namespace}.lab.trainplane.dev"
+
+
+def _pod_stages() -> list[dict[str, Any]]:
+    """Return kwok's fast stages of a pod; completion waits as long as the pod's annotation says.
+
+    Shipped, deletion removes the pod's finalizers too; a kubelet leaves them to those who put them there.
+    """
+    folder = manifests("kwok") / "kustomize/stage/pod/fast"
+    stages = documents(*(folder / f"pod-{name}.yaml" for name in ("ready", "complete", "delete")))
+    for stage in stages:
+        if stage["metadata"]["name"] == "pod-complete":
+            lasts = {"jq": {"expression": f'.metadata.annotations["{LASTS}"]'}}
+            stage["spec"]["delay"] = {"durationMilliseconds": 0, "durationFrom": lasts}
+        stage["spec"]["next"].pop("finalizers", None)
+    return stages
 
 
 def _node(name: str, capacity: dict[str, str], *, tainted: bool) -> dict[str, Any]:

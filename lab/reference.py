@@ -53,8 +53,24 @@ def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = Tru
     command = [binary("trainer-controller-manager"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"]
     cluster.start("reference", command, {"TMPDIR": str(temporary)})
     cluster.wait_http("reference", _HEALTH_PORT)
-    shipped = documents(manifests("trainer") / "manifests/base/webhook/manifests.yaml")
-    cluster.apply(*beside(cluster, shipped, prefix="reference", port=_WEBHOOK_PORT))
+    cluster.apply(*beside(cluster, webhooks(), prefix="reference", port=_WEBHOOK_PORT))
+
+
+def webhooks() -> list[dict[str, Any]]:
+    """Return the webhook configurations as the reference's kustomization makes them.
+
+    Its patches are lists of JSON patch operations. Names and Services are replaced anyway by whoever installs them;
+    what is added is the selector by which a runtime's label skips validation.
+    """
+    folder = manifests("trainer") / "manifests/base/webhook"
+    configurations = {document["kind"]: document for document in documents(folder / "manifests.yaml")}
+    operations = yaml.safe_load((folder / "patch_validating.yaml").read_text())
+    validating = configurations["ValidatingWebhookConfiguration"]["webhooks"]
+    for operation in operations:
+        match operation["path"].split("/"):
+            case ["", "webhooks", index, "objectSelector"]:
+                validating[int(index)]["objectSelector"] = operation["value"]
+    return list(configurations.values())
 
 
 def runtime(name: str, image: str) -> dict[str, Any]:

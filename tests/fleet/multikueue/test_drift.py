@@ -1,0 +1,90 @@
+"""What differs between hub and workers: runtimes, namespaces, names that are taken."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fleet import objects
+from tests.fleet.objects import HELD
+
+if TYPE_CHECKING:
+    from tests.fleet.team import MakeTeam, Team
+
+OTHER = "registry.invalid/train:2"
+UNCHECKED = "trainer.kubeflow.org/webhook-validation"
+
+
+@pytest.mark.scenario(
+    44,
+    "A runtime that differs on a worker: OutOfSync there, Retry on the hub, runs once it is equal and its Workload new",
+)
+@pytest.mark.scenario("I", "A runtime that a worker lacks: the job waits there, and runs once it is installed")
+@pytest.mark.scenario("I", "A namespace that a worker lacks: the job runs on the other")
+@pytest.mark.scenario(51, "A worker's own TrainJob of the same name is neither touched nor deleted")
+def test_what_differs_on_a_worker_stops_a_job_there_and_harms_nothing(team: MakeTeam) -> None:
+    us = team(quotas={"worker2": {"cpu": "0"}})  # all must go to worker1
+    others = team(absent=("worker1",))
+    _install(us, "missing", "hub", "worker2")
+    _install(us, "different", "hub", "worker2")
+    us.api("worker1").apply(objects.namespaced(objects.runtime("different", image=OTHER), us.namespace))
+    twin = us.submit("twin", on="worker1", queue=None, runtime=HELD)
+    us.wait("worker1's own twin", lambda: us.is_running("twin", on="worker1"))
+
+    others.submit("elsewhere")
+    us.submit("twin")
+    for name in ("missing", "different"):
+        us.submit(name, runtime=name, kind="TrainingRuntime")
+
+    others.wait_done("elsewhere")
+    assert others.placed("elsewhere") == "worker2"
+    us.wait("different to be out of sync", lambda: any("out of sync" in text for text in _messages(us, "different")))
+    us.wait("missing to be admitted on worker1", lambda: _is_admitted(us, "missing"))
+    assert us.job("missing", on="worker1") is None
+    assert not us.is_done("different")
+    us.wait("twin to be admitted on worker1", lambda: _is_admitted(us, "twin"))
+    assert us.check("twin").get("state") != "Ready"
+
+    _install(us, "missing", "worker1")
+    _replace(us, "different", "worker1")
+    # Kueue 0.19 may leave the copy that ended OutOfSync where it is, and then waits for ever: a new Workload goes anew.
+    us.api().delete("workloads", us.namespace, _workload_name(us, "different"))
+    us.delete("twin")
+    us.wait("twin's Workload to be gone from worker1", lambda: us.workload("twin", on="worker1") is None)
+    still = us.job("twin", on="worker1")
+    assert still is not None
+    assert still["metadata"]["uid"] == twin["metadata"]["uid"]
+    assert us.is_running("twin", on="worker1")
+    for name in ("missing", "different"):
+        us.wait_done(name)
+        us.wait_gone(name, on="worker1")
+
+
+def _install(us: Team, name: str, *clusters: str) -> None:
+    for cluster in clusters:
+        us.api(cluster).apply(objects.namespaced(objects.runtime(name), us.namespace))
+
+
+def _replace(us: Team, name: str, cluster: str) -> None:
+    """Replace a runtime that TrainJobs use, which takes a label that says so: nobody does it by accident."""
+    label = {"metadata": {"labels": {UNCHECKED: "disabled"}}}
+    us.api(cluster).patch("trainingruntimes", us.namespace, name, label)
+    _install(us, name, cluster)
+    us.api(cluster).patch("trainingruntimes", us.namespace, name, {"metadata": {"labels": {UNCHECKED: None}}})
+
+
+def _is_admitted(us: Team, name: str) -> bool:
+    conditions = ((us.workload(name, on="worker1") or {}).get("status") or {}).get("conditions", [])
+    return any(one["type"] == "Admitted" and one["status"] == "True" for one in conditions)
+
+
+def _messages(us: Team, name: str) -> list[str]:
+    return [event["message"] for event in us.events("Workload", _workload_name(us, name))]
+
+
+def _workload_name(us: Team, name: str) -> str:
+    workload = us.workload(name)
+    assert workload is not None
+    found: str = workload["metadata"]["name"]
+    return found

@@ -1,0 +1,235 @@
+"""A team: a namespace and a queue on every cluster of the fleet, what it does on the hub and what is seen where."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lab.fleet import CHECK
+from tests.fleet import objects
+from tests.fleet.api import Api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lab.cluster import Cluster
+    from lab.fleet import Fleet
+
+Tree = dict[str, Any]
+
+PATIENCE = 120.0
+"""Seconds that anything may take on a busy machine of two cores."""
+_PAUSE = 0.15
+_TAIL, _WIDTH = 8, 400
+"""Lines of a log that a failure shows, and how much of each: Kueue's carry stack traces."""
+_JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+
+
+@dataclass(frozen=True)
+class Team:
+    """A namespace and its queues. Clusters are named `hub`, `worker1`, `worker2`."""
+
+    fleet: Fleet
+    namespace: str
+
+    # -- clusters -------------------------------------------------------------------------------------------------
+
+    def cluster(self, name: str) -> Cluster:
+        """Return a cluster by its name in the fleet."""
+        return dict(zip(("hub", *self.workers), self.fleet.clusters, strict=True))[name]
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The names of the workers."""
+        return tuple(f"worker{number}" for number in range(1, len(self.fleet.workers) + 1))
+
+    def api(self, cluster: str = "hub") -> Api:
+        """Return a cluster's objects."""
+        return Api(self.cluster(cluster))
+
+    # -- what they do ---------------------------------------------------------------------------------------------
+
+    def submit(self, name: str, *, on: str = "hub", **job: Any) -> Tree:
+        """Create a TrainJob in the team's queue, made as `objects.train_job` says; return it as it was stored."""
+        return self.api(on).create(objects.train_job(name, self.namespace, **job))
+
+    def delete(self, name: str, *, on: str = "hub") -> None:
+        """Delete a TrainJob."""
+        self.api(on).delete("trainjobs", self.namespace, name)
+
+    def end(self, name: str, *, on: str, phase: str = "Succeeded") -> None:
+        """Let the pods of a TrainJob end that run on a worker: a training that is over, or has failed."""
+        for pod in self.pods(name, on=on):
+            self.api(on).patch(
+                "pods", self.namespace, pod["metadata"]["name"], {"status": {"phase": phase}}, part="status"
+            )
+
+    # -- what is seen ---------------------------------------------------------------------------------------------
+
+    def job(self, name: str, *, on: str = "hub") -> Tree | None:
+        """Return a TrainJob, None when it is not there."""
+        return self.api(on).get("trainjobs", self.namespace, name)
+
+    def workload(self, name: str, *, on: str = "hub") -> Tree | None:
+        """Return the Workload of a TrainJob, found by its name, which is the same on all clusters."""
+        found = self.api(on).list("workloads", self.namespace)
+        return next((one for one in found if one["metadata"]["name"].rpartition("-")[0] == f"trainjob-{name}"), None)
+
+    def pods(self, name: str, *, on: str) -> list[Tree]:
+        """Return the pods of a TrainJob that are not on their way out."""
+        found = self.api(on).list("pods", self.namespace, labels=f"{_JOBSET_LABEL}={name}")
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def condition(self, name: str, kind: str, *, on: str = "hub") -> Tree | None:
+        """Return a condition of a TrainJob that is True."""
+        return true_condition(self.job(name, on=on), kind)
+
+    def is_done(self, name: str, *, on: str = "hub") -> bool:
+        """Say whether a TrainJob is Complete or Failed."""
+        return bool(self.condition(name, "Complete", on=on) or self.condition(name, "Failed", on=on))
+
+    def check(self, name: str, check: str = CHECK) -> Tree:
+        """Return the state of an admission check of a TrainJob's Workload on the hub; empty before there is one."""
+        states = ((self.workload(name) or {}).get("status") or {}).get("admissionChecks") or []
+        return next((state for state in states if state["name"] == check), {})
+
+    def placed(self, name: str) -> str | None:
+        """Return the worker that a TrainJob was dispatched to, as the hub's Workload says."""
+        where: str | None = ((self.workload(name) or {}).get("status") or {}).get("clusterName")
+        return where
+
+    def is_running(self, name: str, *, on: str) -> bool:
+        """Say whether a TrainJob has running pods on a worker, and reports them there."""
+        job = self.job(name, on=on)
+        active = sum(step["active"] for step in ((job or {}).get("status") or {}).get("jobsStatus", []))
+        pods = self.pods(name, on=on)
+        return active > 0 and bool(pods) and all(pod["status"].get("phase") == "Running" for pod in pods)
+
+    def events(self, kind: str, name: str, *, on: str = "hub") -> list[Tree]:
+        """Return the events about an object."""
+        fields = f"involvedObject.kind={kind},involvedObject.name={name}"
+        return self.api(on).list("events", self.namespace, fields=fields)
+
+    # -- waiting --------------------------------------------------------------------------------------------------
+
+    def wait(self, what: str, holds: Callable[[], object], *, seconds: float = PATIENCE) -> None:
+        """Wait until something holds."""
+        wait_until(what, holds, seconds=seconds, log=self.fleet.hub)
+
+    def wait_running(self, name: str, *, on: str | None = None) -> str:
+        """Wait until a TrainJob's pods run on a worker, and the hub says so; return the worker."""
+
+        def running() -> bool:
+            where = self.placed(name)
+            if where is None or not self.is_running(name, on=where):
+                return False
+            status = (self.job(name) or {}).get("status") or {}
+            return any(step["active"] for step in status.get("jobsStatus", []))
+
+        self.wait(f"{name} to run", running)
+        where = self.placed(name)
+        assert where is not None
+        assert on in {None, where}, f"{name} runs on {where}, not on {on}"
+        return where
+
+    def wait_somewhere(self, name: str) -> str:
+        """Wait until a TrainJob's pods run on a worker, whatever the hub says; return the worker."""
+        self.wait(f"{name} to run somewhere", lambda: self._somewhere(name))
+        return self._somewhere(name)[0]
+
+    def _somewhere(self, name: str) -> list[str]:
+        return [worker for worker in self.workers if self.is_running(name, on=worker)]
+
+    def wait_done(self, name: str, kind: str = "Complete") -> Tree:
+        """Wait until a TrainJob has ended as the hub tells; return its condition, which must be of this kind."""
+        self.wait(f"{name} to end", lambda: self.is_done(name))
+        condition = self.condition(name, kind)
+        assert condition is not None, (self.job(name) or {}).get("status")
+        return condition
+
+    def wait_gone(self, name: str, *, on: str) -> None:
+        """Wait until a cluster has neither TrainJob nor Workload of that name."""
+        self.wait(f"{name} to be gone from {on}", lambda: not (self.job(name, on=on) or self.workload(name, on=on)))
+
+
+class MakeTeam(Protocol):
+    """The fixture `team`: called with quotas by cluster, and with what else `make_team` takes."""
+
+    def __call__(self, *, quotas: dict[str, dict[str, str]] | None = None, **others: Any) -> Team:
+        """Make a team."""
+
+
+def make_team(
+    fleet: Fleet,
+    namespace: str,
+    *,
+    checks: tuple[str, ...] = (CHECK,),
+    quotas: dict[str, dict[str, str]],
+    absent: tuple[str, ...] = (),
+    **queue: Any,
+) -> Team:
+    """Make the team's objects on every cluster but those that it is to be `absent` from, and wait until Kueue has them.
+
+    `quotas` are by cluster and add to `objects.QUOTA`; `checks` are the hub's admission checks; `queue` adds to the
+    spec of every ClusterQueue.
+    """
+    team = Team(fleet, namespace)
+
+    def prepare(name: str) -> None:
+        api = team.api(name)
+        if name not in absent:
+            api.apply(objects.namespace(namespace))
+        api.apply(
+            objects.cluster_queue(namespace, quotas.get(name), checks=checks if name == "hub" else (), **queue),
+            *(() if name in absent else (objects.local_queue(namespace),)),
+        )
+        if name not in absent:
+            wait_until(f"the queue on {name}", lambda: _is_active(api, namespace))
+
+    _everywhere(team, prepare)
+    return team
+
+
+def remove_team(team: Team) -> None:
+    """Delete all that there is of a team, without waiting."""
+
+    def remove(name: str) -> None:
+        api = team.api(name)
+        for job in api.list("trainjobs", team.namespace):
+            api.delete("trainjobs", team.namespace, job["metadata"]["name"])
+        api.delete("namespaces", "", team.namespace)
+        api.delete("clusterqueues", "", team.namespace)
+
+    _everywhere(team, remove)
+
+
+def true_condition(tree: Tree | None, kind: str) -> Tree | None:
+    """Return a condition of an object that is True, None when it has none."""
+    conditions = ((tree or {}).get("status") or {}).get("conditions") or []
+    return next((one for one in conditions if one["type"] == kind and one["status"] == "True"), None)
+
+
+def wait_until(
+    what: str, holds: Callable[[], object], *, seconds: float = PATIENCE, log: Cluster | None = None
+) -> None:
+    """Wait until something holds; a failure shows the end of a cluster's Kueue log."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s\n{_tail(log) if log else ''}"
+        time.sleep(_PAUSE)
+
+
+def _tail(cluster: Cluster) -> str:
+    lines = cluster.log("kueue").read_text(errors="replace").splitlines()[-_TAIL:]
+    return "\n".join(line[:_WIDTH] for line in lines)
+
+
+def _is_active(api: Api, namespace: str) -> bool:
+    return bool(true_condition(api.get("localqueues", namespace, objects.QUEUE), "Active"))
+
+
+def _everywhere(team: Team, work: Callable[[str], None]) -> None:
+    with ThreadPoolExecutor(len(team.fleet.clusters)) as pool:
+        list(pool.map(work, ("hub", *team.workers)))
