@@ -2,5 +2,5 @@
 
 `main` is the one composition root and lists everything that runs; `trainjob` is the story of a reconcile. Beside them,
 one page each: what the operator sees (`stores`), keeps (`snapshot`, `settled`), decides (`status`, `deadline`,
-`applied`), says (`events`, `metrics`, `logs`) and answers (`webhooks`). docs/architecture/operator.md has the map.
+`applied`), says (`events`, `metrics`) and answers (`webhooks`). docs/architecture/operator.md has the map.
 """

@@ -8,8 +8,9 @@ import sys
 import uvloop
 
 from trainplane.api.errors import ConfigurationError
+from trainplane.kube import loglines
 from trainplane.kube.errors import KubeError
-from trainplane.operator import logs, settings
+from trainplane.operator import settings
 from trainplane.operator.main import serve
 
 log = logging.getLogger(__name__)
@@ -19,7 +20,7 @@ def main(arguments: list[str]) -> int:
     """Run until told to end; returns the exit code, 1 for anything but a clean end."""
     try:
         chosen = settings.parse(arguments)
-        logs.configure(chosen.log_level, chosen.log_format)
+        loglines.configure(chosen.log_level, chosen.log_format)
     except (ConfigurationError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1

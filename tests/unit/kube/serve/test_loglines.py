@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from trainplane.kube import loglines
 from trainplane.kube.resource import Key
-from trainplane.operator import logs
 
 
 def record(**extra: object) -> logging.LogRecord:
@@ -17,7 +17,7 @@ def record(**extra: object) -> logging.LogRecord:
 
 
 def test_a_line_is_one_object_with_the_message_and_its_keys() -> None:
-    line = json.loads(logs.JsonLines().format(record(key=Key("ns", "job"), retry_seconds=0.2)))
+    line = json.loads(loglines.JsonLines().format(record(key=Key("ns", "job"), retry_seconds=0.2)))
     assert line.pop("ts").endswith("+00:00")
     assert line == {
         "level": "warning",
@@ -29,7 +29,7 @@ def test_a_line_is_one_object_with_the_message_and_its_keys() -> None:
 
 
 def test_what_json_does_not_know_becomes_text() -> None:
-    assert json.loads(logs.JsonLines().format(record(error=ValueError("why"))))["error"] == "why"
+    assert json.loads(loglines.JsonLines().format(record(error=ValueError("why"))))["error"] == "why"
 
 
 def test_an_error_comes_with_its_trace() -> None:
@@ -38,14 +38,14 @@ def test_an_error_comes_with_its_trace() -> None:
         raise ValueError("why")  # noqa: TRY301 a trace is wanted
     except ValueError:
         one.exc_info = sys.exc_info()
-    line = json.loads(logs.JsonLines().format(one))
+    line = json.loads(loglines.JsonLines().format(one))
     assert line["error"] == "ValueError: why"
     assert "Traceback" in line["stacktrace"]
-    assert "Traceback" in logs.Words().format(one)
+    assert "Traceback" in loglines.Words().format(one)
 
 
 def test_words() -> None:
-    text = logs.Words().format(record(key="ns/job"))
+    text = loglines.Words().format(record(key="ns/job"))
     assert text.endswith("WARNING reconcile failed key=ns/job")
 
 
@@ -60,9 +60,9 @@ def test_words() -> None:
     ],
 )
 def test_levels(text: str, level: int) -> None:
-    assert logs.level_of(text) == level
+    assert loglines.level_of(text) == level
 
 
 def test_a_level_that_is_none() -> None:
     with pytest.raises(ValueError, match="loud"):
-        logs.level_of("loud")
+        loglines.level_of("loud")
