@@ -91,7 +91,10 @@ def object_differences(reference: dict[str, Tree], ours: dict[str, Tree]) -> lis
 
 
 def tree_differences(left: Any, right: Any, path: str = "") -> list[tuple[str, Any, Any]]:
-    """Return the smallest paths at which two trees differ; lists of unequal length differ as a whole."""
+    """Return the smallest paths at which two trees differ; lists of unequal length differ as a whole.
+
+    An entry of a list stands in a path by the name or type that both give it, else by its number.
+    """
     if isinstance(left, dict) and isinstance(right, dict):
         found = []
         for key in sorted({*left, *right}):
@@ -100,9 +103,17 @@ def tree_differences(left: Any, right: Any, path: str = "") -> list[tuple[str, A
     if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
         found = []
         for number, (one, other) in enumerate(zip(left, right, strict=True)):
-            found += tree_differences(one, other, f"{path}[{number}]")
+            found += tree_differences(one, other, f"{path}[{_label(one, other) or number}]")
         return found
     return [] if _same(left, right) else [(path, left, right)]
+
+
+def _label(one: Any, other: Any) -> str:
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in ("name", "type"):
+            if isinstance(one.get(key), str) and one[key] == other.get(key):
+                return str(one[key])
+    return ""
 
 
 def _same(left: Any, right: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
@@ -33,27 +32,9 @@ def reference_cluster() -> Iterator[Cluster]:
     try:
         jobset.install(cluster)
         reference.install(cluster, qps=QPS)
-        _select(cluster)
         yield cluster
     finally:
         cluster.down()
-
-
-def _select(cluster: Cluster) -> None:
-    """Let runtimes skip validation by their label, as the reference's kustomization does to its webhooks."""
-    (name,) = (
-        item["metadata"]["name"]
-        for item in cluster.get("validatingwebhookconfigurations")["items"]
-        if item["metadata"]["name"].startswith("reference-")
-    )
-    webhooks = cluster.get("validatingwebhookconfiguration", name)["webhooks"]
-    expression = {"key": "trainer.kubeflow.org/webhook-validation", "operator": "NotIn", "values": ["disabled"]}
-    operations = [
-        {"op": "add", "path": f"/webhooks/{index}/objectSelector", "value": {"matchExpressions": [expression]}}
-        for index, webhook in enumerate(webhooks)
-        if "runtime" in webhook["name"]
-    ]
-    cluster.kubectl("patch", "validatingwebhookconfiguration", name, "--type=json", f"--patch={json.dumps(operations)}")
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.conformance import predicates as it
+from tests.conformance import rendered
+from tests.conformance.framework_differences import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -100,15 +102,29 @@ ADMISSION = (
     ),
     Declared(
         "nothing-added",
-        "a volume `projected: {defaultMode: 1}` without sources in a patch is accepted",
-        "the schema lets `sources` out; the reference's webhook writes `null` into it, which the schema refuses",
-        it.accepted('must be of type array: "null"'),
+        "a patch's volume `projected` without `sources` is accepted, and a claim's `dataSource` without `apiGroup`",
+        "the schema lets them out; the reference's webhook writes `null` into them, which the schema refuses",
+        it.accepted(r'(projected\.sources|dataSource(Ref)?\.apiGroup) in body must be of type (array|string): "null"'),
     ),
     Declared(
         "said-twice",
         "403 for a patch that mounts two volumes at one path of a container",
         "one of them would be lost; the reference accepts the TrainJob, and then fails at every reconcile (§11.12)",
         it.refused("spec.runtimePatches", saying="is there twice"),
+    ),
+    Declared(
+        "patched-as-written",
+        "patches of a TrainJob whose `resourcesPerNode` has an amount such as `cpu: 3` or `1000m` are accepted",
+        "the reference's webhook writes the amount anew once somebody gives patches, and the schema refuses that as an "
+        "edit of `trainer`: Kueue can never start such a job",
+        it.accepted_as_written,
+    ),
+    Declared(
+        "runtime-counted",
+        "403 for an edit of a runtime that changes the pods of unfinished TrainJobs that Kueue counts, and for its "
+        "deletion",
+        "Kueue reads the runtime as it stands: it would stop a job that runs, or never give back its quota",
+        it.refused("spec|metadata.name", saying="while Kueue counts by it"),
     ),
     Declared(
         "long-lists",
@@ -123,69 +139,85 @@ RENDERING = (
         "torch-without-trainer",
         "`PET_*` variables and the port also without `spec.trainer`",
         "a runtime's nodes belong together whatever the TrainJob adds; the reference's pods train alone (§11.14)",
-        it.is_torch_without_trainer,
+        rendered.is_torch_without_trainer,
     ),
     Declared(
         "accelerators",
-        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, and for a runtime's GPUs when the TrainJob asks for CPUs",
-        "the reference counts CPUs there, on a pod that has a GPU (§11.15)",
-        it.is_auto_for_accelerators,
+        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, and for a runtime's GPUs when the TrainJob asks for CPUs; "
+        "for TPUs, Neuron devices and Gaudis it is their number",
+        "the reference counts CPUs there, on a pod that has an accelerator (§11.15)",
+        rendered.counts_accelerators,
     ),
     Declared(
         "ports-kept",
         "the Torch port is added beside a runtime's unnamed port, and a port 29500 of the runtime keeps its name",
         "the reference replaces them, and can make no JobSet of a runtime with two such ports (§11.13)",
-        it.keeps_port,
+        rendered.keeps_port,
     ),
     Declared(
         "subdomain",
         "`PET_MASTER_ADDR` follows the runtime's `network.subdomain`",
         "the reference's address does not resolve there (§11.16)",
-        it.follows_subdomain,
+        rendered.follows_subdomain,
     ),
     Declared(
         "volume-replaced",
         "a patched volume takes the place of the runtime's of that name",
         "the reference makes one volume of two sources, which no pod may have (§11.12)",
-        it.is_other_volume_source,
+        rendered.is_other_volume_source,
     ),
     Declared(
         "variable-replaced",
         "a patched variable takes the place of the runtime's of that name",
         "the reference makes one variable of a value and a source, which no pod may have (§11.12)",
-        it.is_other_value,
+        rendered.is_other_value,
     ),
     Declared(
         "kueue-adds-tolerations",
         "tolerations of the manager `kueue.x-k8s.io/manager` are added to those of the runtime and of other managers",
         "Kueue gives those of its flavor and does not mean to take away others', as the reference does (§11.12)",
-        it.adds_tolerations_of_kueue,
+        rendered.adds_tolerations_of_kueue,
+    ),
+    Declared(
+        "kueue-counts-all",
+        "`resourcesPerNode` of a TrainJob that Kueue counts is stored as its nodes will have it, the runtime's amounts "
+        "included",
+        "Kueue takes it to replace the runtime's, and would count a pod with GPUs as one without",
+        rendered.is_spelt_out,
     ),
     Declared(
         "nothing-dropped",
         "`resourcesPerNode.claims` and a variable's `fileKeyRef` reach the pod",
         "the reference drops them (§11.15, 21)",
-        it.is_kept_by_us,
+        rendered.is_kept_by_us,
     ),
     Declared(
         "metadata-of-patches",
         "of a patch's metadata only labels and annotations are taken",
         "a `name` or `finalizers` on a pod template breaks pods; the API says labels and annotations (§11.12)",
-        it.is_dropped_metadata,
+        rendered.is_dropped_metadata,
+    ),
+    Declared(
+        "amounts-as-written",
+        "amounts in a TrainJob and in a snapshot stay as their author wrote them (`cpu: 2`, `1000m`); in the JobSet "
+        'they are as the reference writes them (`"2"`, `"1"`)',
+        "a document is its author's; only what we render is ours to write",
+        rendered.is_amount_as_written,
     ),
     Declared(
         "go-zero",
         "zeros and empty texts, lists and maps that a Go struct drops or adds (`coordinator.jobIndex: 0`, "
         '`resourceFieldRef.containerName: ""`, `labels: {}`)',
         "a runtime's field passes through as its author wrote it; the meaning is the same",
-        it.is_go_zero,
+        rendered.is_go_zero,
     ),
 )
 
 CONTROLLER = (
     Declared(
         "failed-is-final",
-        "a failed job stays failed: its JobSet is not made anew when a TTL removes it, nor suspended or resumed",
+        "a failed job stays failed: its JobSet is not made anew when a TTL removes it, nor suspended, resumed or "
+        "patched",
         "v2.3 forgets the failure and trains again; its main branch has it as ours (§12)",
         it.is_failed_for_good,
     ),
@@ -223,7 +255,9 @@ CONTROLLER = (
     ),
 )
 
-DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *CONTROLLER)
+FRAMEWORKS: tuple[Declared, ...] = tuple(Declared(*row) for row in ROWS)
+
+DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *FRAMEWORKS, *CONTROLLER)
 
 
 def explain(difference: Difference) -> Declared | None:

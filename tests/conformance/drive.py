@@ -89,7 +89,7 @@ class Drive:
             left, right = verdict(answer[0]), verdict(answer[1])
             run.verdicts.append((left, right))
             for path, one, other in verdict_differences(left, right):
-                message = right.message or left.message
+                message = "\n".join(filter(None, (left.message, right.message)))
                 found = Difference(run.case, index, taken[run.number], "verdict", path, one, other, message)
                 run.differences.append(found)
             run.over = run.over or left.accepted != right.accepted

@@ -2,7 +2,7 @@
 
 The strategies decide what a case is about (jobs, counts, environment, patches of several managers, suspend toggles);
 the fields of pods come from the schema. Cases are collected first and then driven all at once, since each takes a
-round trip through two operators; the seed is fixed, so that a case has the same number in every run.
+round trip through two operators; the seed is given, so that a case has the same number in every run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.conformance.cases import Case, Change, Create, Remove, Step, Tree
@@ -237,13 +237,13 @@ class _Enough(Exception):  # noqa: N818 no error, but the end of a search
     """There are as many cases as were asked for."""
 
 
-def collect(number: int) -> list[Case]:
-    """Return so many cases, no two with the same fields; the same ones each time."""
+def collect(number: int, *, of: int = 0) -> list[Case]:
+    """Return so many cases, no two with the same fields; the same ones each time, and others of another seed."""
     found: dict[str, Case] = {}
 
+    @seed(of)
     @settings(
         max_examples=20 * number,
-        derandomize=True,
         database=None,
         deadline=None,
         phases=[Phase.generate],

@@ -24,8 +24,7 @@ _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 _EMPTY = ("metadata", "resources", "f:metadata", "f:resources")
 """Fields that Go writes even when nothing is in them, since their types are structs and not pointers."""
-_AMOUNTS = ("requests", "limits", "overhead")
-_UNORDERED = ("env", "volumeMounts", "volumes")
+_UNORDERED = ("env",)
 _MANAGER = "trainer"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -97,16 +96,12 @@ def _clean(value: Any) -> None:
 
 
 def _settled(key: str, item: Any) -> Any:
-    """Return a field's value in one of several forms that mean the same: env in order, the amount 2 as `"2"`."""
-    if key == "divisor":
-        return str(item)
-    if key in _AMOUNTS and isinstance(item, dict):
-        return {name: amount if isinstance(amount, dict) else str(amount) for name, amount in item.items()}
+    """Return a field's value, in order if its order means nothing: by name, so that a difference does not move it."""
     return sorted(item, key=_in_order) if key in _UNORDERED and isinstance(item, list) else item
 
 
-def _in_order(entry: Any) -> str:
-    return json.dumps(entry, sort_keys=True)
+def _in_order(entry: Tree) -> tuple[str, str]:
+    return entry.get("name", ""), json.dumps(entry, sort_keys=True)
 
 
 def _time(value: Any) -> Any:

@@ -1,55 +1,24 @@
-"""What makes a difference one that we declare. Each predicate looks as closely as it can, or it would hide faults."""
+"""What makes a verdict, a condition or a whole object one that we declare to be different; `rendered` has the fields.
+
+Each predicate looks as closely as it can, or it would hide faults.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tests.conformance.cases import Change, Create, Remove, Report, Tree
+from tests.conformance import context as it
+from tests.conformance.cases import Change, Remove, Tree
 from tests.conformance.compare import ABSENT
+from trainplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
 
 _MESSAGES = ("TrainJob is suspended", "TrainJob is resumed", "TrainJob exceeded its active deadline")
-_GO_ZERO = re.compile(r"(resourceFieldRef\.containerName|templates\.status)$")
-_GPU = re.compile(r"gpu|mig-", re.IGNORECASE)
-
-
-# -- the case around it -----------------------------------------------------------------------------------------------
-
-
-def _runtime(case: Case) -> Tree:
-    return next((document for document in case.setup if document["kind"].endswith("TrainingRuntime")), {})
-
-
-def _job(case: Case) -> Tree:
-    documents = (step.document for step in case.steps if isinstance(step, Create))
-    return next((document for document in documents if document["kind"] == "TrainJob"), {})
-
-
-def _is_torch(case: Case) -> bool:
-    return "torch" in (_runtime(case).get("spec", {}).get("mlPolicy") or {})
-
-
-def _so_far(found: Difference) -> tuple[Any, ...]:
-    return found.case.steps[: found.number + 1]
-
-
-def _within(found: Difference, kind: str) -> bool:
-    return found.place.partition(" ")[0] == kind
-
-
-def _plain(path: str) -> str:
-    """Return a path without indexes and keys, in the words of the object and not of its ownership."""
-    return re.sub(r"\[[^]]*]|\.k:\{[^}]*}", "", path).removeprefix("owned.").replace("f:", "")
-
-
-def _of_container(found: Difference, field: str) -> bool:
-    return _within(found, "JobSet") and _plain(found.path).endswith(f"template.spec.containers.{field}")
 
 
 # -- verdicts ---------------------------------------------------------------------------------------------------------
@@ -88,7 +57,7 @@ def accepted(because: str) -> Callable[[Difference], bool]:
 def accepted_by_snapshot(found: Difference) -> bool:
     """Match an edit that the reference refuses because the runtime is not what it was."""
     moved = any(
-        isinstance(step, Remove | Change) and step.kind.endswith("TrainingRuntime") for step in _so_far(found)[:-1]
+        isinstance(step, Remove | Change) and step.kind.endswith("TrainingRuntime") for step in it.before(found)
     )
     return moved and accepted("spec.[rR]untimeRef")(found)
 
@@ -97,17 +66,41 @@ def is_more_precise(found: Difference) -> bool:
     """Match fields of ours that lie within those that the reference names, none of which is left out."""
     if not _verdict(found, "fields"):
         return False
-    theirs = [_plain(field).lower() for field in found.reference]
-    ours = [_plain(field).lower() for field in found.ours]
+    theirs = [it.plain(field).lower() for field in found.reference]
+    ours = [it.plain(field).lower() for field in found.ours]
     if not theirs:
         return ours == ["spec.runtimeref"]
-    within = all(any(mine.startswith(field) for field in theirs) for mine in ours)
-    return within and all(any(mine.startswith(field) for mine in ours) for field in theirs)
+    within = all(any(_is_in(mine, field) for field in theirs) for mine in ours)
+    return within and all(any(_is_in(mine, field) for mine in ours) for field in theirs)
+
+
+def _is_in(field: str, whole: str) -> bool:
+    return field == whole or field.startswith(f"{whole}.")
+
+
+def accepted_as_written(found: Difference) -> bool:
+    """Match a patch of a TrainJob that the reference refuses since its webhook writes an amount of the trainer anew.
+
+    What else is wrong with the patch is ours to say: the schema, which refuses there, comes before its last webhook.
+    """
+    resources = it.job(found.case).get("spec", {}).get("trainer", {}).get("resourcesPerNode", {})
+    amounts = [amount for kind in ("requests", "limits") for amount in resources.get(kind, {}).values()]
+    is_rewritten = any(amount != str(Quantity.of(amount)) for amount in amounts)
+    change = found.step.patch if isinstance(found.step, Change) else None
+    leaves_trainer = isinstance(change, dict) and "trainer" not in change.get("spec", {})
+    is_fault = found.reference == 422 and found.ours != 422 and re.search(r"spec\.trainer: .*immutable", found.message)
+    return _verdict(found, "code") and is_rewritten and leaves_trainer and bool(is_fault)
 
 
 def warns_alone(found: Difference) -> bool:
-    """Match an accepted request of which only we say something."""
-    return _verdict(found, "warned") and found.ours is True
+    """Match a warning of ours about a runtime that is not the cluster's, or about metadata that a patch has in vain."""
+    if not (_verdict(found, "warned") and found.ours is True):
+        return False
+    if it.kind(found.step) != "TrainJob":
+        return it.kind(found.step) == "TrainingRuntime"
+    patched = [pod.get("metadata", {}) for entries in it.patches(found) for _, pod in it.patched_pods(entries)]
+    deprecated = "deprecated" in it.said(found, "trainer.kubeflow.org/support")
+    return deprecated or any(metadata.keys() - {"labels", "annotations"} for metadata in patched)
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------
@@ -115,33 +108,49 @@ def warns_alone(found: Difference) -> bool:
 
 def is_worded_otherwise(found: Difference) -> bool:
     """Match another message of ours in the place of one of the reference's own."""
-    is_message = re.fullmatch(r"status\.conditions\[\d]\.message", found.path)
+    is_message = re.fullmatch(r"status\.conditions\[(Suspended|Failed)]\.message", found.path)
     return bool(is_message) and found.reference in _MESSAGES and found.ours not in ("", ABSENT)
 
 
 def has_ended(found: Difference) -> bool:
     """Match conditions of a job that ended that differ only in that ours has no Suspended, or none of later."""
-    ended = any(isinstance(step, Report) and step.status.get("conditions") for step in _so_far(found)[:-1])
-    if ended and re.fullmatch(r"status\.conditions\[\d]\.(status|reason|message)", found.path):
-        return all(value in ("True", "False", "Suspended", "Resumed") for value in (found.reference, found.ours))
-    if not (_within(found, "TrainJob") and found.path == "status.conditions"):
+    if not it.within(found, "TrainJob"):
         return False
-    theirs = [_gist(entry) for entry in found.reference if entry["type"] != "Suspended"]
-    ours = [_gist(entry) for entry in found.ours]
-    return theirs == ours and any(kind in ("Complete", "Failed") for kind, *_ in ours)
-
-
-def _gist(entry: Tree) -> tuple[str, ...]:
-    return tuple(entry[key] for key in ("type", "status", "reason"))
+    if re.fullmatch(r"status\.conditions\[Suspended]\.(status|reason)", found.path):
+        turned = {found.reference, found.ours} in ({"True", "False"}, {"Suspended", "Resumed"})
+        return turned and it.has_reported(found, "Completed", "Failed")
+    theirs, ours = _conditions(found)
+    return bool(ours & _ENDS) and theirs - {"Suspended"} == ours and found.path == "status.conditions"
 
 
 def is_failed_for_good(found: Difference) -> bool:
-    """Match what the reference does to a job after its JobSet has reported Failed."""
-    failed = any(
-        isinstance(step, Report) and any(entry["type"] == "Failed" for entry in step.status.get("conditions", ()))
-        for step in _so_far(found)[:-1]
-    )
-    return failed and (_within(found, "JobSet") or (_within(found, "TrainJob") and found.path.startswith("status")))
+    """Match what the reference alone does to a job whose JobSet has reported Failed: it begins anew, or is changed."""
+    if not it.has_reported(found, "Failed"):
+        return False
+    if it.within(found, "JobSet"):
+        if found.path == "":
+            return found.ours == ABSENT and it.has_removed(found, "JobSet")
+        return it.kind(found.step) == "TrainJob" and it.is_changeable(found)
+    if not (it.within(found, "TrainJob") and it.has_removed(found, "JobSet")):
+        return False
+    if found.path == "status.jobsStatus":
+        return bool(found.reference == ABSENT)
+    theirs, ours = _conditions(found)
+    return ours - theirs == {"Failed"} and theirs <= {"Suspended"}
+
+
+_ENDS = {"Complete", "Failed"}
+
+
+def _conditions(found: Difference) -> tuple[set[str], ...]:
+    """Return which conditions hold on each side, none if something else differs; a whole status may be missing."""
+    if found.path not in ("status", "status.conditions"):
+        return set(), set()
+    sides = [
+        side.get("conditions", ABSENT) if isinstance(side, dict) else side for side in (found.reference, found.ours)
+    ]
+    lists = [[] if side == ABSENT else side for side in sides]
+    return tuple({one["type"] for one in conditions if one["status"] == "True"} for conditions in lists)
 
 
 # -- the snapshot and the JobSet as a whole ---------------------------------------------------------------------------
@@ -165,157 +174,15 @@ def has_foreign_jobset(found: Difference) -> bool:
 
 
 def has_emptied_metadata(found: Difference) -> bool:
-    """Match a JobSet on which the reference is stuck since the pods of a job lost all labels and annotations."""
-    if not (_within(found, "JobSet") and isinstance(found.step, Change) and found.step.kind == "TrainJob"):
-        return False
-    before = [entry for step in _so_far(found)[:-1] for entry in _patches(step)]
-    return any("metadata" in _pods(entry) for entry in before) and isinstance(found.step.patch, dict)
+    """Match what is stuck on the reference since the pods of a job lost all labels and annotations."""
+    is_stuck = any(_is_emptied(found, *pod) for pod in it.pods(found.case).items())
+    return it.within(found, "JobSet") and it.is_changeable(found) and is_stuck
 
 
-def _patches(step: Any) -> list[Tree]:
-    tree = step.patch if isinstance(step, Change) else step.document if isinstance(step, Create) else {}
-    found: list[Tree] = tree.get("spec", {}).get("runtimePatches") or [] if isinstance(tree, dict) else []
-    return found
-
-
-def _pods(entry: Tree) -> set[str]:
-    jobs = entry["trainingRuntimeSpec"]["template"].get("spec", {}).get("replicatedJobs", ())
-    return {key for job in jobs for key in job["template"].get("spec", {}).get("template", {})}
-
-
-# -- fields of pods ---------------------------------------------------------------------------------------------------
-
-
-def _added(found: Difference, ours: Callable[[Tree], bool]) -> bool:
-    """Tell if our list is the reference's and, beside it, only entries that `ours` knows."""
-    if not isinstance(found.ours, list):
-        return False
-    theirs = [] if found.reference == ABSENT else found.reference
-    return [entry for entry in found.ours if not ours(entry)] == [entry for entry in theirs if not ours(entry)]
-
-
-def is_torch_without_trainer(found: Difference) -> bool:
-    """Match the variables and the port of a Torch job without `spec.trainer`, and their ownership."""
-    job = _job(found.case)
-    if not (job and _is_torch(found.case) and "trainer" not in job["spec"]):
-        return False
-    if found.path.startswith("owned."):
-        return found.reference == ABSENT and ("f:env" in found.path or "f:ports" in found.path)
-    if _of_container(found, "env"):
-        return _added(found, lambda entry: entry["name"].startswith("PET_"))
-    return _of_container(found, "ports") and _added(found, lambda entry: entry["containerPort"] == 29500)
-
-
-def is_auto_for_accelerators(found: Difference) -> bool:
-    """Match our `auto` where the reference counted CPUs although something on the pod looks like a GPU."""
-    if not (_of_container(found, "env.value") and found.ours == "auto"):
-        return False
-    job = _job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
-    resources = [job, *_resources(_runtime(found.case))]
-    return any(_GPU.search(name) for entry in resources for amounts in entry.values() for name in amounts)
-
-
-def _containers(runtime: Tree) -> list[Tree]:
-    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    pods = [job["template"]["spec"]["template"]["spec"] for job in jobs]
-    return [one for pod in pods for kind in ("containers", "initContainers") for one in pod.get(kind, ())]
-
-
-def _resources(runtime: Tree) -> list[Tree]:
-    return [one.get("resources", {}) for one in _containers(runtime)]
-
-
-def _has_equal_ports(one: Tree) -> bool:
-    """Tell if a container has ports that the reference takes for one: both unnamed, or of one number."""
-    ports = one.get("ports", ())
-    numbers = {port["containerPort"] for port in ports}
-    return sum("name" not in port for port in ports) > 1 or len(numbers) < len(ports)
-
-
-def keeps_port(found: Difference) -> bool:
-    """Match an unnamed port, or the name of port 29500, that the reference lost, and JobSets that it so cannot make."""
-    if _of_container(found, "ports.name"):
-        return bool(found.reference == ABSENT)
-    if _within(found, "JobSet") and found.path == "" and found.reference == ABSENT:
-        return any(_has_equal_ports(one) for one in _containers(_runtime(found.case)))
-    if found.path.startswith("owned."):
-        return ".f:ports." in found.path and found.reference == ABSENT
-    if not _of_container(found, "ports"):
-        return False
-    return [one for one in found.ours if one in found.reference] == found.reference and all(
-        "name" not in one for one in found.ours if one not in found.reference
-    )
-
-
-def follows_subdomain(found: Difference) -> bool:
-    """Match the address of the first node in the runtime's subdomain."""
-    name = _job(found.case).get("metadata", {}).get("name", "")
-    subdomain = (
-        _runtime(found.case).get("spec", {}).get("template", {}).get("spec", {}).get("network", {}).get("subdomain")
-    )
-    if not (subdomain and _of_container(found, "env.value")):
-        return False
-    return (found.reference, found.ours) == (f"{name}-node-0-0.{name}", f"{name}-node-0-0.{subdomain}")
-
-
-def is_other_value(found: Difference) -> bool:
-    """Match what the reference keeps of a variable that was patched: a variable has one value or one source."""
-    leaf = re.search(r"ontainers\.env\.value(From\.\w+)?$", _plain(found.path))
-    return _within(found, "JobSet") and leaf is not None and found.ours == ABSENT
-
-
-def is_other_volume_source(found: Difference) -> bool:
-    """Match a source that the reference keeps of a volume whose source was patched."""
-    leaf = re.search(r"template\.spec\.volumes\.\w+$", _plain(found.path))
-    return _within(found, "JobSet") and leaf is not None and found.ours == ABSENT
-
-
-def adds_tolerations_of_kueue(found: Difference) -> bool:
-    """Match tolerations that others gave and that stay beside those of Kueue."""
-    if not (_within(found, "JobSet") and _plain(found.path).endswith("template.spec.tolerations")):
-        return False
-    managers = {entry["manager"] for step in _so_far(found) for entry in _patches(step)}
-    return "kueue.x-k8s.io/manager" in managers and _ends_with(found.ours, found.reference)
-
-
-def _ends_with(one: Any, other: Any) -> bool:
-    return isinstance(one, list) and isinstance(other, list) and one[-len(other) :] == other
-
-
-def is_kept_by_us(found: Difference) -> bool:
-    """Match a field that the reference drops."""
-    return found.reference == ABSENT and any(
-        _of_container(found, leaf) for leaf in ("resources.claims", "env.valueFrom.fileKeyRef")
-    )
-
-
-def is_dropped_metadata(found: Difference) -> bool:
-    """Match a pod template's metadata that is not labels and annotations."""
-    leaf = re.search(r"template\.metadata(\.(name|namespace|finalizers))?$", _plain(found.path))
-    value = found.reference if isinstance(found.reference, dict) else {found.path.rpartition(".")[2]: None}
-    names = {key.removeprefix("f:") for key in value}
-    return (
-        _within(found, "JobSet")
-        and bool(leaf)
-        and found.ours == ABSENT
-        and names <= {"name", "namespace", "finalizers"}
-    )
-
-
-def is_go_zero(found: Difference) -> bool:
-    """Match zeros and empty texts, lists and maps that a Go struct drops or adds."""
-    if _plain(found.path).endswith("resourceFieldRef.divisor"):
-        return (found.reference, found.ours) == ("0", ABSENT)
-    if not (_within(found, "JobSet") or _within(found, "ConfigMap")):
-        return False
-    if found.reference == ABSENT:
-        return _is_hollow(found.ours) or found.ours in (False, 0, "")
-    if found.ours != ABSENT:
-        return False
-    return found.reference is None or (found.reference in ("", {}) and bool(_GO_ZERO.search(_plain(found.path))))
-
-
-def _is_hollow(value: Any) -> bool:
-    """Tell if nothing is in a list or a map, or in those within it."""
-    inner = value.values() if isinstance(value, dict) else value
-    return isinstance(value, dict | list) and all(_is_hollow(item) for item in inner)
+def _is_emptied(found: Difference, name: str, template: Tree) -> bool:
+    """Tell if patches once gave metadata to the pods of a job, and neither they nor the runtime does now."""
+    given = [
+        any(job == name and pod.get("metadata") for job, pod in it.patched_pods(entries))
+        for entries in it.patches(found)
+    ]
+    return not template.get("metadata") and any(given) and not given[-1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 WORDS = ("a", "b", "data", "x-1")
-QUANTITIES = ("1", "2", "500m", "1500m", "4Gi", "128Mi", 3)
+QUANTITIES = ("1", "2", "500m", "1500m", "4Gi", "128Mi", 3, "1000m", "0.5", "1024Mi")
 _SMALL = 4
 _OPTIONAL = 2
 """How many optional fields of an object are given at most: objects stay small, and all fields have their turn."""

@@ -85,7 +85,7 @@ class Side:
                 connection.request(method, path, text, {"Content-Type": content_type})
                 response = connection.getresponse()
                 data = response.read()
-            except (http.client.RemoteDisconnected, ConnectionError):
+            except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
                 connection.close()
                 self._thread.connection = None
                 if last:

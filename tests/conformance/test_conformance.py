@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conformance import admission_cases, controller_cases, plain_cases, torch_cases, weakness_cases
+from tests.conformance import (
+    admission_cases,
+    controller_cases,
+    flux_cases,
+    found_cases,
+    jax_cases,
+    plain_cases,
+    torch_cases,
+    weakness_cases,
+    xgboost_cases,
+)
 from tests.conformance.differences import DECLARED, table, tally, unexplained
 from tests.conformance.generated import collect
 
@@ -22,10 +32,16 @@ WRITTEN = (
     *controller_cases.CASES,
     *plain_cases.CASES,
     *torch_cases.CASES,
+    *jax_cases.CASES,
+    *xgboost_cases.CASES,
+    *flux_cases.CASES,
     *admission_cases.CASES,
     *weakness_cases.CASES,
+    *found_cases.CASES,
 )
 GENERATED = 500 if os.environ.get("FULL") == "1" else 100
+SEED = int(os.environ.get("SEED", "0"))
+"""Which cases are generated; another number finds others."""
 IN_FLIGHT = 150
 DOCUMENT = Path(__file__).parents[2] / "docs/conformance.md"
 
@@ -68,7 +84,7 @@ def test_deadlines(drive: Drive, findings: list[Difference], report: SuiteReport
 
 
 def test_generated_cases(drive: Drive, findings: list[Difference], report: SuiteReport) -> None:
-    cases = collect(GENERATED)
+    cases = collect(GENERATED, of=SEED)
     assert len(cases) == GENERATED
     runs = [run for start in range(0, GENERATED, IN_FLIGHT) for run in drive.run(cases[start : start + IN_FLIGHT])]
     _judge(runs, findings, report)

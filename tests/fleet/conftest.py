@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import kwok, trainplane
+from lab import kwok, node, trainplane
 from lab.errors import NoClusterError
 from lab.fleet import Fleet
 from tests.fleet import objects
@@ -47,6 +47,16 @@ def fleet() -> Iterator[Fleet]:
         yield fleet
     finally:
         fleet.down()
+
+
+@pytest.fixture(scope="session")
+def real_worker(fleet: Fleet) -> Cluster:
+    """Return the first worker, with a node that runs pods beside the simulated ones; they must tolerate `REAL`."""
+    worker = fleet.workers[0]
+    if "kubelet" not in worker.engines():
+        node.install(worker)
+        worker.kubectl("taint", "node", node.NAME, f"{objects.REAL['key']}=:{objects.REAL['effect']}")
+    return worker
 
 
 @pytest.fixture

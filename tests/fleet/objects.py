@@ -27,6 +27,9 @@ HELD = "held"
 QUOTA = {"cpu": "8", "memory": "32Gi", "nvidia.com/gpu": "8"}
 """What a ClusterQueue has when a test does not choose."""
 
+REAL = {"key": "lab.trainplane.dev/real", "operator": "Exists", "effect": "NoSchedule"}
+"""The toleration of pods that really run: everybody else's, which have no program, are kept off the node with pods."""
+
 
 def runtime(name: str, *, lasts: str | None = None, image: str = "registry.invalid/train:1", **template: Any) -> Tree:
     """Return a torch runtime for the whole cluster; `lasts` is how long its simulated pods run."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-_REAL = {"key": "lab.trainplane.dev/real", "operator": "Exists", "effect": "NoSchedule"}
-"""Keeps everyone else's pods, which nothing could run, off the real node."""
 _TORCH_SECONDS = 400.0
 """How long two ranks may take to load torch and to meet: seconds when cores are idle, minutes when they are not."""
 
@@ -109,29 +107,17 @@ def test_the_guides_example_is_that_of_kueues_documents() -> None:
 
 
 @pytest.fixture
-def trainees(fleet: Fleet) -> Iterator[Team]:
+def trainees(fleet: Fleet, real_worker: Cluster) -> Iterator[Team]:
     """Return a team whose quota is on the first worker alone, and there on a node with real pods."""
-    worker = fleet.workers[0]
-    node.install(worker)
-    worker.kubectl("taint", "node", node.NAME, f"{_REAL['key']}=:{_REAL['effect']}", "--overwrite")
     for cluster in fleet.clusters:
-        labels = {"nodeLabels": {"kubernetes.io/hostname": node.NAME}, "tolerations": [_REAL]}
-        Api(cluster).apply(objects.flavor("real", **(labels if cluster is worker else {})))
+        labels = {"nodeLabels": {"kubernetes.io/hostname": node.NAME}, "tolerations": [objects.REAL]}
+        Api(cluster).apply(objects.flavor("real", **(labels if cluster is real_worker else {})))
     team = make_team(fleet, "trainees", quotas={"worker2": {"cpu": "0"}}, flavor="real")
     yield team
     remove_team(team)
-    _remove_node(worker)
     for cluster in fleet.clusters:
         Api(cluster).delete("resourceflavors", "", "real")
         Api(cluster).delete("clustertrainingruntimes", "", "torch-ddp")
-
-
-def _remove_node(cluster: Cluster) -> None:
-    """Take the node away once the namespace is gone, which needs its kubelet."""
-    cluster.kubectl("wait", "--for=delete", "--timeout=120s", "namespace/trainees")
-    for engine in ("kubelet", "kube-proxy", "coredns", "containerd"):
-        cluster.kill(engine)
-    cluster.kubectl("delete", "node", node.NAME)
 
 
 @pytest.mark.timeout(900)

@@ -6,23 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import hub, node
+from lab import hub
 from tests.fleet.api import Api
-from tests.fleet.hub.stage import TAINT, Seen, runtimes
+from tests.fleet.hub.stage import Seen, runtimes
 
 if TYPE_CHECKING:
+    from lab.cluster import Cluster
     from lab.fleet import Fleet
     from tests.fleet.team import MakeTeam
 
 
 @pytest.fixture(scope="session")
-def viewed_fleet(fleet: Fleet) -> Fleet:
-    """Return the fleet with the hub server, and a node on worker1 that only pods of these tests are put on."""
-    worker = fleet.workers[0]
-    if "kubelet" not in worker.engines():
-        node.install(worker)
-        taint = f"{TAINT['key']}={TAINT['value']}:{TAINT['effect']}"
-        worker.kubectl("taint", "node", node.NAME, taint, "--overwrite")
+def viewed_fleet(fleet: Fleet, real_worker: Cluster) -> Fleet:
+    """Return the fleet with the hub server, and a node on worker1 with real pods."""
+    del real_worker
     for cluster in fleet.clusters:
         Api(cluster).apply(*runtimes())
     if hub.ENGINE not in fleet.hub.engines():

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 ROOT = "/apis/hub.trainplane.dev/v1alpha1"
-TAINT = {"key": "lab.trainplane.dev/real", "value": "true", "effect": "NoSchedule"}
 
 STEADY = "steady"
 """A runtime: numbered lines on both streams, a few hundred each second, until told to stop; then how many they were."""
@@ -79,7 +78,7 @@ def _runtime(name: str, program: str, **pod: Any) -> Tree:
     spec = job["template"]["spec"]["template"]["spec"]
     spec |= {
         "nodeSelector": {"kubernetes.io/hostname": node.NAME},
-        "tolerations": [{"key": TAINT["key"], "operator": "Exists"}],
+        "tolerations": [objects.REAL],
         "terminationGracePeriodSeconds": 1,
         **pod,
     }

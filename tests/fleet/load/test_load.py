@@ -40,7 +40,7 @@ _RETURN_SECONDS = 300.0
 
 @pytest.fixture
 def steady(fleet: Fleet) -> Iterator[Fleet]:
-    """Return the fleet with a hub set up as Kueue ships it.
+    """Return the fleet with two settings of the hub as Kueue ships them, where the lab's are smaller.
 
     An outage of seconds must not look like a loss, and Workloads are reconciled ten at a time.
     """
@@ -100,7 +100,7 @@ def _knows(us: Team) -> bool:
 
 
 def _wait_complete(us: Team, number: int) -> None:
-    """Wait until so many jobs are complete on the hub; at no moment may more be admitted than there is quota for."""
+    """Wait until so many jobs are complete on the hub; none of these looks may find more than quota allows."""
 
     def complete() -> bool:
         queue = us.api().get("clusterqueues", "", us.namespace) or {}

@@ -1,0 +1,427 @@
+"""Declared differences: each is known by its cause, and none hides a fault that stands in its place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conformance.cases import Case, Change, Create, Remove, Step
+from tests.conformance.compare import ABSENT, Difference
+from tests.conformance.differences import DECLARED, explain
+from tests.conformance.documents import (
+    COMPLETED,
+    FAILED,
+    container,
+    patch,
+    patch_job,
+    replicated_job,
+    reported,
+    runtime,
+    torch,
+    train_job,
+)
+
+if TYPE_CHECKING:
+    from tests.conformance.cases import Tree
+
+KUEUE = "kueue.x-k8s.io/manager"
+POD = "spec.replicatedJobs[node].template.spec.template"
+CONTAINER = f"{POD}.spec.containers[node]"
+ENV = f"{CONTAINER}.env"
+OWNED_POD = 'owned.f:spec.f:replicatedJobs.k:{"name":"node"}.f:template.f:spec.f:template'
+OWNED = f'{OWNED_POD}.f:spec.f:containers.k:{{"name":"node"}}'
+PET = {"name": "PET_NNODES", "value": "1"}
+JOBSET, JOB, SNAPSHOT = "JobSet job", "TrainJob job", "ConfigMap job-runtime-snapshot"
+TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
+
+
+def difference(
+    place: str,
+    path: str,
+    reference: Any,
+    ours: Any,
+    *,
+    spec: Tree | None = None,
+    on: Tree | None = None,
+    then: tuple[Step, ...] = (),
+    message: str = "",
+) -> Difference:
+    """Return a difference at the last step of a case: a TrainJob with a `spec` `on` a runtime, and what came `then`."""
+    steps = (Create(train_job(**(spec or {}))), *then)
+    case = Case("planted", steps, (on or torch(replicated_job()),))
+    return Difference(case, len(then), steps[-1], place, path, reference, ours, message)
+
+
+def patched(*entries: Tree, **spec: Any) -> Change:
+    return Change({"spec": {"runtimePatches": list(entries), **spec}})
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        difference(JOBSET, ENV, ABSENT, [PET], spec={"trainer": {}}),
+        difference(JOBSET, ENV, ABSENT, [PET, {"name": "A"}]),
+        difference(JOBSET, f"{ENV}[A].value", "2", "3"),
+        difference(JOBSET, f"{ENV}[A].value", "2", "auto"),
+        difference(JOBSET, "spec.replicatedJobs[node].template.spec.parallelism", 2, 3),
+        difference(JOBSET, "metadata.generation", 1, 2),
+        difference(JOBSET, "", {"kind": "JobSet"}, ABSENT),
+        difference(JOBSET, "", ABSENT, {"kind": "JobSet"}),
+        difference(JOBSET, f"{POD}.spec.hostNetwork", False, ABSENT),
+        difference(JOB, "spec.trainer.image", "a", "b"),
+        difference(JOB, "status.conditions", [], [{"type": "Failed", "status": "True", "reason": "x"}]),
+        difference(JOB, "status.conditions[Suspended].reason", "Suspended", "Resumed"),
+        difference(JOB, "status.conditions[Complete].message", "jobset completed successfully", "done"),
+        difference(SNAPSHOT, "data.runtime.kind", "TrainingRuntime", "Other"),
+        difference(SNAPSHOT, "", {"kind": "ConfigMap"}, ABSENT),
+        difference("verdict", "code", 201, 403, message="spec.trainer.image: no"),
+        difference("verdict", "code", 403, 201, message="spec.trainer.env: reserved"),
+        difference("verdict", "code", 403, 422, message="spec.trainer.env: reserved"),
+        difference("verdict", "fields", ["spec.trainer"], ["spec.initializer"]),
+        difference("verdict", "fields", ["spec.train"], ["spec.trainer"]),
+        difference("verdict", "fields", ["spec.a", "spec.b"], ["spec.a"]),
+        difference("verdict", "warned", True, False),
+        difference("verdict", "warned", False, True),
+    ],
+    ids=str,
+)
+def test_nothing_explains_a_fault(planted: Difference) -> None:
+    assert explain(planted) is None
+
+
+def test_declared_differences_have_ids_and_reasons() -> None:
+    assert len({declared.id for declared in DECLARED}) == len(DECLARED)
+    assert all(declared.what and declared.reason for declared in DECLARED)
+
+
+def explained_by(found: Difference) -> str | None:
+    declared = explain(found)
+    return declared.id if declared else None
+
+
+# -- an end that is final ---------------------------------------------------------------------------------------------
+
+FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
+SUSPEND, RESUME = (Change({"spec": {"suspend": value}}) for value in (True, False))
+REMOVE = Remove("JobSet")
+SELECTOR = patched(patch(KUEUE, patch_job(nodeSelector={"a": "b"})))
+
+
+def held(kind: str, status: str = "True") -> Tree:
+    return {"type": kind, "status": status, "reason": kind}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, then=(FAILS, REMOVE)),
+        difference(JOBSET, "spec.suspend", True, False, then=(FAILS, SUSPEND)),
+        difference(JOBSET, "metadata.generation", 2, 1, then=(FAILS, SUSPEND)),
+        difference(JOBSET, f"{POD}.spec.nodeSelector.a", "b", ABSENT, then=(FAILS, SELECTOR)),
+        difference(JOBSET, f"{OWNED_POD}.f:spec.f:nodeSelector", {}, ABSENT, then=(FAILS, SELECTOR)),
+        difference(JOBSET, "metadata.labels.a", "b", "c", then=(FAILS, SELECTOR)),
+        difference(JOB, "status.jobsStatus", ABSENT, [{"name": "node"}], then=(FAILS, REMOVE)),
+        difference(JOB, "status.conditions", ABSENT, [held("Failed")], then=(FAILS, REMOVE)),
+        difference(JOB, "status", ABSENT, {"conditions": [held("Failed")], "jobsStatus": []}, then=(FAILS, REMOVE)),
+        difference(
+            JOB, "status.conditions", [held("Suspended")], [held("Suspended"), held("Failed")], then=(FAILS, REMOVE)
+        ),
+    ],
+    ids=str,
+)
+def test_a_failure_that_is_final_is_known(known: Difference) -> None:
+    assert explained_by(known) == "failed-is-final"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, then=(FAILS, SUSPEND)),
+        difference(JOBSET, "", ABSENT, {"kind": "JobSet"}, then=(FAILS, REMOVE)),
+        difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, then=(COMPLETES, REMOVE)),
+        difference(JOBSET, "spec.suspend", True, False, then=(COMPLETES, SUSPEND)),
+        difference(JOBSET, "spec.suspend", True, False, then=(SUSPEND, FAILS)),
+        difference(JOBSET, "spec.suspend", True, False, then=(FAILS, FAILS)),
+        difference(JOBSET, f"{CONTAINER}.image", "a", "b", then=(FAILS, SELECTOR)),
+        difference(JOBSET, "spec.replicatedJobs[node].template.metadata.labels.a", "a", "b", then=(FAILS, SELECTOR)),
+        difference(JOBSET, "status.conditions", [], ABSENT, then=(FAILS, SUSPEND)),
+        difference(JOB, "status.jobsStatus", [{"name": "node"}], ABSENT, then=(FAILS, REMOVE)),
+        difference(JOB, "status.jobsStatus", ABSENT, [{"name": "node"}], then=(FAILS, SUSPEND)),
+        difference(JOB, "status.conditions", [held("Failed")], ABSENT, then=(FAILS, REMOVE)),
+        difference(JOB, "status", ABSENT, {"conditions": [held("Complete")]}, then=(FAILS, REMOVE)),
+        difference(JOB, "status", {"conditions": [held("Failed")]}, ABSENT, then=(FAILS, REMOVE)),
+        difference(JOB, "status.conditions", [], [held("Failed"), held("Complete")], then=(FAILS, REMOVE)),
+        difference(JOB, "status.conditions", [held("Complete")], [held("Failed")], then=(FAILS, REMOVE)),
+        difference(JOB, "status.conditions[Failed].reason", "a", "b", then=(FAILS, SUSPEND)),
+        difference(JOB, "spec.suspend", True, False, then=(FAILS, SUSPEND)),
+    ],
+    ids=str,
+)
+def test_a_failure_explains_nothing_else(planted: Difference) -> None:
+    assert explained_by(planted) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "reference", "ours", "known"),
+    [
+        ("status.conditions", [held("Suspended"), held("Complete")], [held("Complete")], True),
+        ("status.conditions[Suspended].status", "True", "False", True),
+        ("status.conditions[Suspended].reason", "Suspended", "Resumed", True),
+        ("status.conditions", [held("Complete")], [held("Suspended"), held("Complete")], False),
+        ("status.conditions", [held("Suspended"), held("Complete")], [], False),
+        ("status.conditions", [held("Suspended"), held("Complete")], [held("Failed")], False),
+        ("status.conditions[Complete].status", "True", "False", False),
+        ("status.conditions[Suspended].reason", "Suspended", "Other", False),
+        ("status.conditions[Suspended].status", "True", ABSENT, False),
+    ],
+)
+def test_a_job_that_ended_is_not_suspended(path: str, reference: Any, ours: Any, known: bool) -> None:
+    found = difference(JOB, path, reference, ours, then=(COMPLETES, SUSPEND))
+    assert (explained_by(found) == "ended-is-not-suspended") is known
+    if not known:
+        assert explained_by(found) is None
+
+
+# -- metadata that is taken back --------------------------------------------------------------------------------------
+
+LABELLED = patch(KUEUE, patch_job(pod_metadata={"labels": {"q": "1"}}, nodeSelector={"pool": "a"}))
+BARE = patch(KUEUE, patch_job(nodeSelector={"pool": "a"}))
+WITH_LABELS = runtime(replicated_job())
+WITH_LABELS["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["metadata"] = {
+    "labels": {"of": "the-runtime"}
+}
+
+
+def selector(*then: Step, on: Tree | None = None, path: str = f"{POD}.spec.nodeSelector.pool") -> Difference:
+    spec = {"suspend": True, "runtimePatches": [LABELLED]}
+    return difference(JOBSET, path, "a", ABSENT, spec=spec, on=on or runtime(), then=then)
+
+
+@pytest.mark.parametrize("path", [f"{POD}.spec.nodeSelector.pool", f"{POD}.metadata", "metadata.generation"])
+@pytest.mark.parametrize("then", [(patched(),), (patched(BARE),), (patched(), TOUCH)])
+def test_metadata_that_is_taken_back_is_known(then: tuple[Step, ...], path: str) -> None:
+    assert explained_by(selector(*then, path=path)) == "emptied-metadata"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        selector(patched(LABELLED)),
+        selector(TOUCH),
+        selector(patched(), patched(LABELLED)),
+        selector(patched(), on=WITH_LABELS),
+        selector(patched(), path=f"{CONTAINER}.image"),
+        selector(patched(), path="spec.replicatedJobs[node].template.spec.parallelism"),
+        selector(patched(), path="status.restarts"),
+    ],
+    ids=["still there", "never taken", "given again", "the runtime has some", "an image", "a count", "a status"],
+)
+def test_metadata_that_is_not_taken_back_explains_nothing(planted: Difference) -> None:
+    assert explained_by(planted) is None
+
+
+# -- what Go's types do -----------------------------------------------------------------------------------------------
+
+OFF = runtime(replicated_job(containers=[container(stdin=False, envFrom=[{"configMapRef": {}}])]))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        difference(JOBSET, f"{CONTAINER}.stdin", ABSENT, False, on=OFF),
+        difference(JOBSET, f"{OWNED}.f:stdin", ABSENT, {}, on=OFF),
+        difference(SNAPSHOT, f"data.runtime.spec.template.{CONTAINER}.stdin", ABSENT, False, on=OFF),
+        difference(
+            SNAPSHOT, f"data.runtime.spec.template.{CONTAINER}.envFrom[0].configMapRef.name", ABSENT, "", on=OFF
+        ),
+        difference(SNAPSHOT, f"data.runtime.spec.template.{POD}.spec.volumes[a].projected.sources", None, ABSENT),
+        difference(JOBSET, f"{ENV}[A].valueFrom.resourceFieldRef.divisor", "0", ABSENT),
+    ],
+    ids=str,
+)
+def test_zeros_that_go_drops_or_adds_are_known(known: Difference) -> None:
+    assert explained_by(known) == "go-zero"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        difference(JOBSET, f"{CONTAINER}.tty", ABSENT, False, on=OFF),
+        difference(JOBSET, f"{OWNED}.f:tty", ABSENT, {}, on=OFF),
+        difference(JOBSET, f"{OWNED}.f:image", ABSENT, {}, on=OFF),
+        difference(JOBSET, "owned.f:spec.f:suspend", ABSENT, {}, on=OFF, spec={"suspend": False}),
+        difference(JOBSET, f"{CONTAINER}.stdin", ABSENT, True, on=OFF),
+        difference(JOBSET, f"{CONTAINER}.stdin", False, ABSENT, on=OFF),
+        difference(JOBSET, "spec.replicatedJobs[node].template.spec.parallelism", ABSENT, 0, on=OFF),
+        difference(JOB, "spec.trainer.numNodes", ABSENT, 0, on=OFF),
+        difference(JOBSET, f"{ENV}[A].valueFrom.resourceFieldRef.divisor", "1", ABSENT),
+        difference(SNAPSHOT, "data.runtime.spec.mlPolicy", None, ABSENT),
+    ],
+    ids=str,
+)
+def test_other_zeros_are_not(planted: Difference) -> None:
+    assert explained_by(planted) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "reference", "ours", "known"),
+    [
+        (JOB, "spec.trainer.resourcesPerNode.requests.cpu", "3", 3, True),
+        (JOB, "spec.trainer.resourcesPerNode.limits.nvidia.com/gpu", "1", "1000m", True),
+        (SNAPSHOT, f"data.runtime.spec.template.{POD}.spec.volumes[a].emptyDir.sizeLimit", "1Gi", "1024Mi", True),
+        (JOBSET, f"{CONTAINER}.resources.requests.cpu", "3", 3, False),
+        (JOBSET, f"{POD}.spec.volumes[a].emptyDir.sizeLimit", "1Gi", "1024Mi", False),
+        (JOB, "spec.trainer.resourcesPerNode.requests.cpu", "3", 4, False),
+        (JOB, "spec.trainer.resourcesPerNode.requests.cpu", 3, "3", False),
+        (JOB, "spec.trainer.resourcesPerNode.requests.cpu", "3", ABSENT, False),
+        (JOB, "spec.trainer.numNodes", "3", 3, False),
+    ],
+)
+def test_amounts_stay_as_written_in_documents_alone(
+    place: str, path: str, reference: Any, ours: Any, known: bool
+) -> None:
+    assert explained_by(difference(place, path, reference, ours)) == ("amounts-as-written" if known else None)
+
+
+IMMUTABLE = "spec.trainer: Invalid value: field is immutable\nspec.runtimePatches: cannot change while it runs"
+
+
+@pytest.mark.parametrize(
+    ("amount", "change", "codes", "known"),
+    [
+        (3, SELECTOR, (422, 200), True),
+        ("1000m", SELECTOR, (422, 200), True),
+        (3, SELECTOR, (422, 403), True),
+        ("3", SELECTOR, (422, 200), False),
+        (3, SELECTOR, (200, 422), False),
+        (3, Change({"spec": {"trainer": {"image": "other"}}}), (422, 200), False),
+    ],
+)
+def test_a_patch_that_rewrites_no_amount_must_be_accepted_by_both(
+    amount: Any, change: Change, codes: tuple[int, int], known: bool
+) -> None:
+    spec = {"trainer": {"resourcesPerNode": {"requests": {"cpu": amount}}}}
+    found = difference("verdict", "code", *codes, spec=spec, then=(change,), message=IMMUTABLE)
+    assert explained_by(found) == ("patched-as-written" if known else None)
+
+
+# -- merging ----------------------------------------------------------------------------------------------------------
+
+SIDE = "spec.replicatedJobs[node].template.spec.template.spec.containers[side].env[A]"
+FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
+MOUNTED = runtime(
+    replicated_job(
+        containers=[container(), container("side", env=[{"name": "A", "value": "a"}])],
+        volumes=[{"name": "v", "hostPath": {"path": "/v"}}],
+    )
+)
+VOLUME = f"{POD}.spec.volumes[v]"
+REPLACES = {
+    "runtimePatches": [
+        patch(
+            "x.example.com/m",
+            patch_job(
+                volumes=[{"name": "v", "emptyDir": {}}],
+                containers=[{"name": "side", "env": [{"name": "A", "valueFrom": FIELD}]}],
+            ),
+        )
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "by"),
+    [
+        (f"{VOLUME}.hostPath", REPLACES, "volume-replaced"),
+        (f"{VOLUME}.hostPath", {}, None),
+        (f"{VOLUME}.emptyDir", REPLACES, None),
+        (f"{POD}.spec.volumes[w].hostPath", REPLACES, None),
+        (f"{SIDE}.value", REPLACES, "variable-replaced"),
+        (f"{SIDE}.value", {}, None),
+        (f"{SIDE}.valueFrom", REPLACES, None),
+        (f"{SIDE.replace('[A]', '[B]')}.value", REPLACES, None),
+    ],
+)
+def test_what_was_replaced_is_known_by_who_replaced_it(path: str, spec: Tree, by: str | None) -> None:
+    assert explained_by(difference(JOBSET, path, "kept", ABSENT, spec=spec, on=MOUNTED)) == by
+
+
+FLAVOR = {"runtimePatches": [patch(KUEUE, patch_job(tolerations=[{"key": "flavor"}]))]}
+TOLERANT = runtime(replicated_job(tolerations=[{"key": "runtime"}]))
+
+
+@pytest.mark.parametrize(
+    ("ours", "spec", "known"),
+    [
+        (["runtime", "flavor"], FLAVOR, True),
+        (["runtime", "flavor"], {}, False),
+        (["other", "flavor"], FLAVOR, False),
+        (["runtime"], FLAVOR, False),
+    ],
+)
+def test_tolerations_that_stay_beside_kueues_were_given(ours: list[str], spec: Tree, known: bool) -> None:
+    keys = [{"key": key} for key in ours]
+    found = difference(JOBSET, f"{POD}.spec.tolerations", [{"key": "flavor"}], keys, spec=spec, on=TOLERANT)
+    assert explained_by(found) == ("kueue-adds-tolerations" if known else None)
+
+
+# -- Torch ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "ours", "known"),
+    [
+        (f'{OWNED}.f:env.k:{{"name":"PET_NNODES"}}', {".": {}}, True),
+        (f"{OWNED}.f:env", {'k:{"name":"PET_NNODES"}': {".": {}}}, True),
+        (f'{OWNED}.f:ports.k:{{"containerPort":29500,"protocol":"TCP"}}', {".": {}}, True),
+        (f'{OWNED}.f:env.k:{{"name":"A"}}', {".": {}}, False),
+        (f"{OWNED}.f:env", {'k:{"name":"PET_NNODES"}': {}, 'k:{"name":"A"}': {}}, False),
+        (f'{OWNED}.f:ports.k:{{"containerPort":80,"protocol":"TCP"}}', {".": {}}, False),
+    ],
+)
+def test_only_torchs_own_fields_are_ours_alone(path: str, ours: Any, known: bool) -> None:
+    assert explained_by(difference(JOBSET, path, ABSENT, ours)) == ("torch-without-trainer" if known else None)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "ours", "known"),
+    [
+        ({"nvidia.com/mig-1g.5gb": 1}, "auto", True),
+        ({"google.com/tpu": 4}, "4", True),
+        ({"google.com/tpu": 4}, "5", False),
+        ({"google.com/tpu": 4}, "auto", False),
+        ({"cpu": 4}, "4", False),
+    ],
+)
+def test_processes_follow_what_the_pod_has(amounts: Tree, ours: str, known: bool) -> None:
+    spec = {"trainer": {"resourcesPerNode": {"limits": amounts}}}
+    found = difference(JOBSET, f"{ENV}[PET_NPROC_PER_NODE].value", "1", ours, spec=spec)
+    assert explained_by(found) == ("accelerators" if known else None)
+
+
+# -- Kueue ------------------------------------------------------------------------------------------------------------
+
+RESOURCES = "spec.trainer.resourcesPerNode"
+GPUS = replicated_job(containers=[container(resources={"limits": {"nvidia.com/gpu": "2"}})])
+COUNTED = {"runtimePatches": [patch(KUEUE)], "trainer": {"resourcesPerNode": {"requests": {"cpu": "4"}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "sides", "spec", "on", "known"),
+    [
+        ("limits", (ABSENT, {"nvidia.com/gpu": "2"}), COUNTED, torch(GPUS), True),
+        ("limits.nvidia.com/gpu", (ABSENT, "2"), COUNTED, torch(GPUS), True),
+        ("requests", ({"cpu": "4"}, ABSENT), COUNTED, runtime(GPUS), True),
+        ("requests", ({"cpu": "4"}, ABSENT), COUNTED, torch(GPUS), False),
+        ("limits.nvidia.com/gpu", ("4", "2"), COUNTED, torch(GPUS), False),
+        ("limits.nvidia.com/gpu", (ABSENT, "2"), {}, torch(GPUS), False),
+        ("limits.nvidia.com/gpu", (ABSENT, "3"), COUNTED, torch(GPUS), False),
+        ("limits", (ABSENT, {"cpu": "2"}), COUNTED, torch(GPUS), False),
+    ],
+)
+def test_what_kueue_counts_is_what_the_nodes_will_have(
+    path: str, sides: tuple[Any, Any], spec: Tree, on: Tree, known: bool
+) -> None:
+    found = difference(JOB, f"{RESOURCES}.{path}", *sides, spec=spec, on=on)
+    assert explained_by(found) == ("kueue-counts-all" if known else None)
