@@ -61,6 +61,12 @@ def _lines_so_far(user: User, job: str) -> list[str]:
     return user.kubectl("logs", selector, "--tail=-1", check=False).stdout.splitlines()
 
 
+def _may_be_lost(user: User, pod: dict[str, Any]) -> bool:
+    """Say whether a pod neither keeps the register, as the first one does, nor prints the steps that we count."""
+    is_first = pod["labels"]["batch.kubernetes.io/job-completion-index"] == "0"
+    return not is_first and "step 5 " not in user.kubectl("logs", pod["name"]).stdout
+
+
 def _first(user: User, job: str, step: str, beginning: str) -> dt.datetime:
     """Return when a pod of a step first printed this."""
     lines = user.kubectl("logs", f"--selector=job-name={job}-{step}-0", "--tail=-1", "--timestamps").stdout.splitlines()
@@ -104,9 +110,7 @@ def test_training_goes_on_without_one_of_three_pods(user: User, report: SuiteRep
     name = job["metadata"]["name"]
     user.wait("some steps", lambda: any(line.startswith("step 5 ") for line in _lines_so_far(user, name)))
     jobset = user.get("jobset", name)["metadata"]["uid"]
-    lost = next(
-        pod for pod in user.pods(name) if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "2"
-    )
+    lost = next(pod for pod in user.pods(name) if _may_be_lost(user, pod["metadata"]))
     user.kubectl("delete", "pod", lost["metadata"]["name"], "--wait=false")
     user.wait_state(name, "Succeeded")
 
@@ -114,7 +118,7 @@ def test_training_goes_on_without_one_of_three_pods(user: User, report: SuiteRep
     begun = {int(match[1]) for line in lines if (match := re.search(r"begins after step (\d+)", line))}
     assert max(begun) >= 5, "training began anew and not from its checkpoint:\n" + "\n".join(lines)
     steps = {int(match[1]) for line in lines if (match := re.match(r"step (\d+) on", line))}
-    assert steps == set(range(1, 61))
+    assert set(range(1, 61)) - steps <= begun, "a step was neither printed nor saved"
     assert user.get("jobset", name)["metadata"]["uid"] == jobset
     assert len({pod["metadata"]["uid"] for pod in user.pods(name)} - {lost["metadata"]["uid"]}) == 3
     _record(user, report, "torch-elastic", job, step="node", beginning="step 1 ")
