@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.conformance import predicates as it
 from tests.conformance import rendered
-from tests.conformance.framework_differences import ROWS
+from tests.conformance.framework_differences import ROWS, is_of_framework
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -255,7 +255,15 @@ CONTROLLER = (
     ),
 )
 
-FRAMEWORKS: tuple[Declared, ...] = tuple(Declared(*row) for row in ROWS)
+
+def _of_framework(judge: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
+    """Let a predicate of a framework judge cases of frameworks alone."""
+    return lambda found: is_of_framework(found.case) and judge(found)
+
+
+FRAMEWORKS: tuple[Declared, ...] = tuple(
+    Declared(name, what, reason, _of_framework(judge)) for name, what, reason, judge in ROWS
+)
 
 DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *FRAMEWORKS, *CONTROLLER)
 

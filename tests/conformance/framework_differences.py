@@ -27,6 +27,11 @@ def _framework(case: Case) -> str:
     return next((name for name in ("jax", "xgboost", "flux") if name in policy), "")
 
 
+def is_of_framework(case: Case) -> bool:
+    """Say whether a case is about a runtime of JAX, XGBoost or Flux."""
+    return bool(_framework(case))
+
+
 def _trainer(case: Case) -> Tree:
     trainer: Tree = it.job(case).get("spec", {}).get("trainer") or {}
     return trainer
