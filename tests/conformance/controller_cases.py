@@ -9,6 +9,7 @@ from tests.conformance.documents import (
     API,
     COMPLETED,
     FAILED,
+    RESUME,
     container,
     counts,
     patch,
@@ -22,7 +23,6 @@ from tests.conformance.documents import (
 )
 
 SUSPEND = Change({"spec": {"suspend": True}})
-RESUME = Change({"spec": {"suspend": False}})
 
 
 def _edited(**spec: Any) -> Change:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.cases import Report, Tree
+from tests.conformance.cases import Change, Create, Report, Step, Tree
 
 API = "trainer.kubeflow.org/v1alpha1"
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -12,6 +12,12 @@ HARNESS = "conformance.trainplane.dev/harness"
 """Who manages the JobSets of cases: not the JobSet controller, whose webhooks alone take part, but the harness, so that
 a JobSet's status is what the case says and nothing else."""
 LONG_AGO = "2001-01-01T00:00:00Z"
+RESUME = Change({"spec": {"suspend": False}})
+
+
+def env(**values: str) -> list[Tree]:
+    """Return variables."""
+    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def container(name: str = "node", **fields: Any) -> Tree:
@@ -133,3 +139,8 @@ def reported(*jobs: Tree, conditions: tuple[Tree, ...] = ()) -> Report:
     if conditions:
         status["conditions"] = list(conditions)
     return Report(status)
+
+
+def resumed_until(report: Report, **trainer: Any) -> tuple[Step, ...]:
+    """Return the life of a TrainJob that is created suspended, resumed, and ends as its JobSet reports."""
+    return (Create(train_job(suspend=True, trainer=trainer)), RESUME, report)

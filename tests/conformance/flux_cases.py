@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.cases import Case, Change, Create, Tree
+from tests.conformance.cases import Case, Create, Tree
 from tests.conformance.documents import (
     COMPLETED,
     FAILED,
     container,
     counts,
+    env,
     replicated_job,
     reported,
+    resumed_until,
     runtime,
     train_job,
 )
-
-_RESUME = Change({"spec": {"suspend": False}})
 
 
 def flux(*jobs: Tree, nodes: int | None = None, processes: int | None = None, **fields: Any) -> Tree:
@@ -31,10 +31,6 @@ def flux(*jobs: Tree, nodes: int | None = None, processes: int | None = None, **
     if processes is not None:
         policy["flux"]["numProcPerNode"] = processes
     return runtime(*jobs, policy=policy, **fields)
-
-
-def _env(**values: str) -> list[Tree]:
-    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 OBJECTS = (
@@ -57,20 +53,12 @@ OBJECTS = (
     ),
     Case(
         "26 Flux suspended, resumed, complete",
-        (
-            Create(train_job(suspend=True, trainer={"numNodes": 100})),
-            _RESUME,
-            reported(counts(succeeded=1), conditions=(COMPLETED,)),
-        ),
+        resumed_until(reported(counts(succeeded=1), conditions=(COMPLETED,)), numNodes=100),
         (flux(nodes=100),),
     ),
     Case(
         "27 Flux suspended, resumed, failed",
-        (
-            Create(train_job(suspend=True, trainer={"numNodes": 100})),
-            _RESUME,
-            reported(counts(failed=1), conditions=(FAILED,)),
-        ),
+        resumed_until(reported(counts(failed=1), conditions=(FAILED,)), numNodes=100),
         (flux(nodes=100),),
     ),
     Case(
@@ -97,7 +85,7 @@ OBJECTS = (
                     trainer={
                         "numNodes": 2,
                         "numProcPerNode": 4,
-                        "env": _env(FLUX_VIEW_IMAGE="view:user", FLUX_QUEUE_POLICY="easy", A="1"),
+                        "env": env(FLUX_VIEW_IMAGE="view:user", FLUX_QUEUE_POLICY="easy", A="1"),
                     }
                 )
             ),
@@ -105,7 +93,7 @@ OBJECTS = (
         (
             flux(
                 replicated_job(
-                    containers=[container(env=_env(FLUX_VIEW_IMAGE="view:runtime", FLUX_NETWORK_DEVICE="ib0"))]
+                    containers=[container(env=env(FLUX_VIEW_IMAGE="view:runtime", FLUX_NETWORK_DEVICE="ib0"))]
                 ),
                 processes=2,
             ),

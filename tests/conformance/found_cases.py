@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.cases import Case, Change, Create, Remove, Tree
-from tests.conformance.controller_cases import RESUME
 from tests.conformance.documents import (
     FAILED,
+    RESUME,
     container,
     counts,
     patch,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.cases import Case, Change, Create, Tree
+from tests.conformance.cases import Case, Create, Tree
 from tests.conformance.documents import (
     COMPLETED,
     FAILED,
     container,
     counts,
+    env,
     replicated_job,
     reported,
+    resumed_until,
     runtime,
     train_job,
 )
-
-_RESUME = Change({"spec": {"suspend": False}})
 
 
 def jax(*jobs: Tree, nodes: int | None = None, **fields: Any) -> Tree:
@@ -25,10 +25,6 @@ def jax(*jobs: Tree, nodes: int | None = None, **fields: Any) -> Tree:
     if nodes is not None:
         policy["numNodes"] = nodes
     return runtime(*jobs, policy=policy, **fields)
-
-
-def _env(**values: str) -> list[Tree]:
-    return [{"name": name, "value": value} for name, value in values.items()]
 
 
 CASES = (
@@ -41,7 +37,7 @@ CASES = (
                         "image": "test:trainjob",
                         "command": ["python", "train.py"],
                         "args": ["--epochs=1"],
-                        "env": _env(A="1"),
+                        "env": env(A="1"),
                         "resourcesPerNode": {"requests": {"cpu": "1", "memory": "4Gi"}},
                     }
                 )
@@ -51,20 +47,12 @@ CASES = (
     ),
     Case(
         "20 JAX suspended, resumed, complete",
-        (
-            Create(train_job(suspend=True, trainer={})),
-            _RESUME,
-            reported(counts(succeeded=1), conditions=(COMPLETED,)),
-        ),
+        resumed_until(reported(counts(succeeded=1), conditions=(COMPLETED,))),
         (jax(nodes=100),),
     ),
     Case(
         "21 JAX suspended, resumed, failed",
-        (
-            Create(train_job(suspend=True, trainer={})),
-            _RESUME,
-            reported(counts(failed=1), conditions=(FAILED,)),
-        ),
+        resumed_until(reported(counts(failed=1), conditions=(FAILED,))),
         (jax(nodes=100),),
     ),
     Case("JAX with nodes of the TrainJob", (Create(train_job(trainer={"numNodes": 3})),), (jax(nodes=2),)),
@@ -73,13 +61,13 @@ CASES = (
     Case("JAX without a trainer", (Create(train_job()),), (jax(nodes=2),)),
     Case(
         "JAX: the user's own variables win",
-        (Create(train_job(trainer={"env": _env(JAX_COORDINATOR_ADDRESS="elsewhere:1", JAX_PROCESS_ID="7")})),),
+        (Create(train_job(trainer={"env": env(JAX_COORDINATOR_ADDRESS="elsewhere:1", JAX_PROCESS_ID="7")})),),
         (jax(nodes=2),),
     ),
     Case(
         "JAX: the runtime's own variables give way",
         (Create(train_job(trainer={})),),
-        (jax(replicated_job(containers=[container(env=_env(JAX_NUM_PROCESSES="9", Z="z"))]), nodes=2),),
+        (jax(replicated_job(containers=[container(env=env(JAX_NUM_PROCESSES="9", Z="z"))]), nodes=2),),
     ),
     Case(
         "JAX with processes on a node",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.conformance.cases import Case, Change, Create
-from tests.conformance.controller_cases import RESUME
 from tests.conformance.documents import (
+    RESUME,
     container,
     initializer_job,
     patch,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conformance.cases import Case, Change, Create, Remove, Tree
-from tests.conformance.controller_cases import RESUME, SUSPEND
+from tests.conformance.controller_cases import SUSPEND
 from tests.conformance.documents import (
+    RESUME,
     container,
     counts,
     patch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.cases import Case, Change, Create, Tree
+from tests.conformance.cases import Case, Create, Tree
 from tests.conformance.documents import (
     COMPLETED,
     FAILED,
@@ -12,11 +12,11 @@ from tests.conformance.documents import (
     counts,
     replicated_job,
     reported,
+    resumed_until,
     runtime,
     train_job,
 )
 
-_RESUME = Change({"spec": {"suspend": False}})
 _RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
 
@@ -73,20 +73,12 @@ ENVIRONMENT = (
     ),
     Case(
         "23 XGBoost suspended, resumed, complete",
-        (
-            Create(train_job(suspend=True, trainer={})),
-            _RESUME,
-            reported(counts(succeeded=1), conditions=(COMPLETED,)),
-        ),
+        resumed_until(reported(counts(succeeded=1), conditions=(COMPLETED,))),
         (xgboost(nodes=100),),
     ),
     Case(
         "24 XGBoost suspended, resumed, failed",
-        (
-            Create(train_job(suspend=True, trainer={})),
-            _RESUME,
-            reported(counts(failed=1), conditions=(FAILED,)),
-        ),
+        resumed_until(reported(counts(failed=1), conditions=(FAILED,))),
         (xgboost(nodes=100),),
     ),
     Case("XGBoost with an empty trainer", (Create(train_job(trainer={})),), (xgboost(nodes=2),)),

@@ -133,7 +133,7 @@ class _Note:
     first: datetime
     last: datetime
     seen_at: float
-    since: float
+    since: float = 0.0
     count: int = 1
     written: int = 0
     waiting: bool = False
@@ -190,7 +190,7 @@ class EventRecorder:
             self.dropped += 1
             return
         wall = self.clock.now()
-        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), wall, wall, now, now)
+        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), wall, wall, now)
         self._notes[key] = note
         self._notes.move_to_end(key)
         if len(self._notes) > self.settings.remembered:

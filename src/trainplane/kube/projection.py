@@ -68,16 +68,20 @@ class Index(Generic[T]):
     """
 
     def __init__(self, type_: type[T], values: Callable[[T], Iterable[str]]) -> None:
+        self.type = type_
         self._decode: Callable[[msgspec.Raw], T] = decoder(cast("Any", type_)).decode
         self._values = values
 
-    def values(self, raw: msgspec.Raw) -> tuple[str, ...]:
-        """Return the values to find this object by, each once."""
+    def view(self, raw: msgspec.Raw) -> T | None:
+        """Return what the index reads of an object; indexes of one type share it. None if it does not fit."""
         try:
-            view = self._decode(raw)
+            return self._decode(raw)
         except msgspec.ValidationError:
-            return ()
-        return tuple(dict.fromkeys(map(sys.intern, self._values(view))))
+            return None
+
+    def values(self, view: T | None) -> tuple[str, ...]:
+        """Return the values to find an object by, each once."""
+        return () if view is None else tuple(dict.fromkeys(map(sys.intern, self._values(view))))
 
 
 class _Identity(msgspec.Struct, rename="camel", gc=False):
@@ -108,6 +112,7 @@ class Projector:
         self._fields = projection.fields
         self._metadata = None if projection.metadata is None else projection.metadata | _IDENTITY
         self._indexes = tuple(indexes)
+        self._readers = {index.type: index for index in self._indexes}
         self._raw_fields: Callable[[msgspec.Raw], dict[str, msgspec.Raw]] = decoder(dict[str, msgspec.Raw]).decode
         self._identity: Callable[[msgspec.Raw], _Identity] = decoder(_Identity).decode
         self._encode_into = msgspec.json.Encoder().encode_into
@@ -136,7 +141,8 @@ class Projector:
         for field, value in sighting.fields.items():
             if field not in kept and (self._fields is None or field in self._fields):
                 kept[field] = value
-        indexed = tuple(index.values(sighting.raw) for index in self._indexes)
+        views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
+        indexed = tuple(index.values(views[index.type]) for index in self._indexes)
         self._encode_into(kept, self._buffer)
         data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
         return Entry(data, sighting.resource_version, sighting.uid, indexed)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from trainplane.api import names
 from trainplane.kube.projection import Index
+from trainplane.operator.glance import Glance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,34 +32,6 @@ _SEPARATOR: Final = "\n"
 """Between the parts of a tally's value; in no name of Kubernetes."""
 
 
-class _Condition(msgspec.Struct, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True):
-    conditions: list[_Condition] | None = None
-
-
-class _Ref(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    runtime_ref: _Ref = _Ref()
-    suspend: bool | None = None
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    namespace: str = ""
-
-
-class _Job(msgspec.Struct, frozen=True):
-    metadata: _Meta = _Meta()
-    spec: _Spec = _Spec()
-    status: _Status | None = None
-
-
 def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
     """Return the one state of a TrainJob."""
     if names.FAILED in true_conditions:
@@ -70,14 +41,12 @@ def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
     return "suspended" if suspend else "active"
 
 
-def _tally(job: _Job) -> tuple[str]:
-    conditions = (job.status.conditions if job.status else None) or ()
-    true = {condition.type for condition in conditions if condition.status == "True"}
-    state = state_of(suspend=bool(job.spec.suspend), true_conditions=true)
+def _tally(job: Glance) -> tuple[str]:
+    state = state_of(suspend=bool(job.spec.suspend), true_conditions=job.true_conditions)
     return (_SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
 
 
-TALLY: Final = Index(_Job, _tally)
+TALLY: Final = Index(Glance, _tally)
 """The index of the TrainJob store that says under which labels each TrainJob counts."""
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trainplane.api import jobset, names
 from trainplane.api import tree as trees
-from trainplane.render.origin import RUNTIME, Marks, Origin
+from trainplane.render.origin import RUNTIME, Marks, Origin, trainjob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -259,6 +259,16 @@ class Plan:
     def trainer_container(self) -> Container | None:
         """The container that trains."""
         return self.trainer_set.container(names.CONTAINER_NODE) if self.trainer_set else None
+
+    def count_nodes(self) -> None:
+        """Let there be as many pods that train as the TrainJob says, if it says how many."""
+        if self.trainer_set and self.trainer and self.trainer.num_nodes is not None:
+            self.trainer_set.set_pods(self.trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
+
+    def unsaid(self, variables: Iterable[Tree]) -> Iterator[Tree]:
+        """Yield the variables that the TrainJob does not set itself."""
+        said = {entry.get("name") for entry in self.trainer.env} if self.trainer else set()
+        return (entry for entry in variables if entry["name"] not in said)
 
     def runtime_pod_spec(self, pods: PodSet) -> Tree:
         """Return the spec of some pods as the runtime has it, to read from."""

@@ -19,3 +19,10 @@ def judge_reserved(plan: Plan, reserved: AbstractSet[str], plugin: str) -> Itera
         if entry.get("name") in reserved:
             problem = f"{entry['name']}: set by the {plugin} plugin, leave out"
             yield Finding(f"spec.trainer.env[{index}]", problem, "Forbidden")
+
+
+def judge_reserved_at_once(plan: Plan, reserved: AbstractSet[str], plugin: str) -> Iterator[Finding]:
+    """Yield one finding for all variables of spec.trainer.env whose names are the plugin's, as the reference does."""
+    found = sorted({str(entry.get("name")) for entry in plan.trainer.env} & reserved) if plan.trainer else []
+    if found:
+        yield Finding("spec.trainer.env", f"{', '.join(found)}: set by the {plugin} plugin, leave out")

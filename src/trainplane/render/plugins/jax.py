@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.render.meeting import meeting_of, open_port, rank
-from trainplane.render.origin import trainjob
 from trainplane.render.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -29,9 +28,7 @@ class JAX(Plugin):
         """Set the number of nodes, JAX's variables and its port."""
         if not _is_meant(plan):
             return
-        trainer, pods = plan.trainer, plan.trainer_set
-        if pods and trainer and trainer.num_nodes is not None:
-            pods.set_pods(trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
+        plan.count_nodes()
         meeting = meeting_of(plan)
         if meeting is None:
             return
@@ -40,8 +37,7 @@ class JAX(Plugin):
             rank(names.JAX_PROCESS_ID),
             {"name": names.JAX_COORDINATOR_ADDRESS, "value": meeting.address},
         )
-        said = {entry.get("name") for entry in trainer.env} if trainer else set()
-        meeting.container.set_env(*(entry for entry in variables if entry["name"] not in said))
+        meeting.container.set_env(*plan.unsaid(variables))
         open_port(meeting.container, meeting.port)
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[str]:

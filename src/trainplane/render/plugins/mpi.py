@@ -26,6 +26,7 @@ from trainplane.render.findings import Finding
 from trainplane.render.origin import trainjob
 from trainplane.render.plan import KeptOnce
 from trainplane.render.plugin import Plugin, RefusalError
+from trainplane.render.reserved import judge_reserved_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,9 +74,8 @@ class MPI(Plugin):
         launcher = plan.pod_set(names.JOB_LAUNCHER)
         container = launcher.container(names.CONTAINER_NODE) if launcher else None
         if launcher and container:
-            said = {entry.get("name") for entry in trainer.env} if trainer else set()
             variables = _variables(implementation, _slots(plan, policy), root=_user(launcher) in {None, 0})
-            container.set_env(*(entry for entry in variables if entry["name"] not in said))
+            container.set_env(*plan.unsaid(variables))
 
     def build(self, plan: Plan) -> Iterator[Tree | KeptOnce]:
         """Return the SSH keys, drawn once, and the hostfile with the settings of ssh and sshd."""
@@ -112,9 +112,7 @@ class MPI(Plugin):
                 f"must be 1: the runtime lets its launcher train (mpi.runLauncherAsNode) and has no two jobs "
                 f"{names.JOB_LAUNCHER} and {names.JOB_NODE}",
             )
-        reserved = sorted({str(entry.get("name")) for entry in trainer.env} & names.MPI_RESERVED) if trainer else []
-        if reserved:
-            yield Finding("spec.trainer.env", f"{', '.join(reserved)}: set by the MPI plugin, leave out")
+        yield from judge_reserved_at_once(plan, names.MPI_RESERVED, "MPI")
         yield from _surprises(plan, policy, nodes)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainplane.render.origin import trainjob
 from trainplane.render.plugin import Plugin
 
 if TYPE_CHECKING:
@@ -25,5 +24,4 @@ class PlainML(Plugin):
         policy = plan.policy
         if policy is not None and (policy.torch or policy.mpi or policy.jax):
             return
-        if plan.trainer_set and plan.trainer and plan.trainer.num_nodes is not None:
-            plan.trainer_set.set_pods(plan.trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
+        plan.count_nodes()

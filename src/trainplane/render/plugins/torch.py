@@ -9,9 +9,11 @@ from trainplane.api.jobset import Container as Window
 from trainplane.api.runtime import PROCESS_WORDS
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.origin import Origin, trainjob
+from trainplane.render.meeting import open_port, rank
+from trainplane.render.origin import Origin
 from trainplane.render.plugin import Plugin, RefusalError
 from trainplane.render.plugins import torchtune
+from trainplane.render.reserved import judge_reserved_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,10 +40,9 @@ class Torch(Plugin):
         if policy is None:
             return
         pods, trainer = plan.trainer_set, plan.trainer
-        if pods and trainer and trainer.num_nodes is not None:
-            pods.set_pods(trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
-        elif pods and policy.elastic_policy:
+        if pods and policy.elastic_policy:
             pods.set_pods(policy.elastic_policy.most_nodes, origin=_MOST_NODES)
+        plan.count_nodes()
         nodes = pods.count if pods else 1
         processes = _processes(plan, policy)
         address = _first_node(plan)
@@ -58,8 +59,7 @@ class Torch(Plugin):
             else:
                 container.set_env(*master)
                 _meet_at(container, address, nodes)
-            if all(port.get("containerPort") != names.TRAINER_PORT for port in container.tree.get("ports") or ()):
-                container.set_ports({"containerPort": names.TRAINER_PORT})
+            open_port(container, names.TRAINER_PORT)
         for job, name, further in _further(plan, policy):
             if further is None:
                 raise RefusalError("spec.runtimeRef", _no_target(job, name))
@@ -79,9 +79,7 @@ class Torch(Plugin):
             return
         if policy.elastic_policy and trainer.num_nodes is not None:
             yield from _judge_bounds(policy.elastic_policy, trainer.num_nodes)
-        reserved = sorted({str(entry.get("name")) for entry in trainer.env} & names.TORCH_RESERVED)
-        if reserved:
-            yield Finding("spec.trainer.env", f"{', '.join(reserved)}: set by the torch plugin, leave out")
+        yield from judge_reserved_at_once(plan, names.TORCH_RESERVED, "torch")
         if trainer.command == torchtune.ENTRYPOINT:
             nodes = plan.trainer_set.count if plan.trainer_set else 1
             if trainer.num_nodes is not None:
@@ -134,11 +132,10 @@ def _processes(plan: Plan, policy: TorchPolicy) -> int | str:
 
 
 def _group(nodes: int, processes: int | str) -> tuple[Tree, ...]:
-    rank = {"fieldRef": {"fieldPath": names.FIELD_PATH_COMPLETION_INDEX}}
     return (
         {"name": names.TORCH_NNODES, "value": str(nodes)},
         {"name": names.TORCH_NPROC_PER_NODE, "value": str(processes)},
-        {"name": names.TORCH_NODE_RANK, "valueFrom": rank},
+        rank(names.TORCH_NODE_RANK),
     )
 
 
@@ -154,7 +151,6 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
 
     Ranks are given at each meeting, so no node has one of its own. The first node keeps the register of who is there.
     """
-    said = {entry.get("name") for entry in plan.trainer.env} if plan.trainer else set()
     values = {
         names.TORCH_NNODES: f"{min(elastic.least_nodes, nodes)}:{nodes}",
         names.TORCH_NPROC_PER_NODE: str(processes),
@@ -164,7 +160,7 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
     }
     if elastic.max_restarts is not None:
         values[names.TORCH_MAX_RESTARTS] = str(elastic.max_restarts)
-    return tuple({"name": name, "value": value} for name, value in values.items() if name not in said)
+    return tuple(plan.unsaid({"name": name, "value": value} for name, value in values.items()))
 
 
 def _judge_bounds(elastic: ElasticPolicy, nodes: int) -> Iterator[Finding]:

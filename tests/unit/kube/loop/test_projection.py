@@ -138,3 +138,15 @@ def test_decoding_into_a_type_that_does_not_fit_says_so() -> None:
 def test_the_garbage_collector_does_not_know_entries() -> None:
     entry = entry_of(tree("a", 1, spec={"queue": "gold"}), WHOLE, Index(View, lambda view: [view.spec.queue]))
     assert not gc.is_tracked(entry)
+
+
+def test_indexes_of_one_type_read_an_object_once() -> None:
+    seen: list[View] = []
+
+    def note(view: View) -> list[str]:
+        seen.append(view)
+        return [view.spec.queue]
+
+    entry = entry_of(tree("a", 1, spec={"queue": "gold"}), WHOLE, Index(View, note), Index(View, note))
+    assert entry.indexed == (("gold",), ("gold",))
+    assert seen[0] is seen[1]
