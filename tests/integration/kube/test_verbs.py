@@ -116,10 +116,6 @@ class TestWatching:
         ]
         assert [decode(event.object, dict)["metadata"]["name"] for event in events] == ["b"]
 
-    async def test_bookmarks_come_at_the_end_of_a_watch(self, client: Client, namespace: str) -> None:
-        events = [event async for event in client.watch(CONFIGMAPS, namespace, resource_version="0", timeout_seconds=5)]
-        assert events[-1].type == "BOOKMARK"
-
 
 class TestWriting:
     async def test_a_dry_run_says_what_would_be_and_leaves_nothing(self, client: Client, namespace: str) -> None:
