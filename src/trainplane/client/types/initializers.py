@@ -1,0 +1,143 @@
+"""What is on the volume before training starts: a dataset, a model.
+
+Names, fields and order are those of the `kubeflow` SDK; where it takes a token in the open, these take a SecretRef.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trainplane.client.errors import InvalidError, PlainSecretError
+from trainplane.client.types.secrets import SecretRef
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MODEL_IGNORE_PATTERNS = ("*.msgpack", "*.h5", "*.bin", "*.pt", "*.pth")
+"""Files of a model that are there twice: the safetensors beside them are enough."""
+
+
+def _must_start(uri: str, scheme: str) -> None:
+    if not uri.startswith(scheme):
+        raise InvalidError(f"storage_uri must start with {scheme!r}, and is {uri!r}")
+
+
+def _must_refer(value: str | SecretRef | None, field_name: str) -> None:
+    """Refuse a secret in the open: it would be stored in the TrainJob, for all who may read TrainJobs."""
+    if value is None or isinstance(value, SecretRef):
+        return
+    raise PlainSecretError(
+        f"{field_name} is given in the open: everybody who may list TrainJobs would read it. Put it into a Secret "
+        f"(kubectl create secret generic my-secret --from-literal=token=…) and write "
+        f'{field_name}=SecretRef("my-secret", "token")'
+    )
+
+
+@dataclass
+class BaseInitializer:
+    """What every initializer has."""
+
+    storage_uri: str
+    """Where the data is."""
+
+
+@dataclass
+class HuggingFaceDatasetInitializer(BaseInitializer):
+    """A dataset of the Hugging Face hub: `hf://owner/name`."""
+
+    ignore_patterns: Sequence[str] | None = None
+    """Files to leave out."""
+    access_token: SecretRef | None = None
+    """For a private dataset."""
+
+    def __post_init__(self) -> None:
+        _must_refer(self.access_token, "access_token")
+
+
+@dataclass
+class S3DatasetInitializer(BaseInitializer):
+    """A dataset in an S3 bucket: `s3://bucket/path`."""
+
+    ignore_patterns: Sequence[str] | None = None
+    """Files to leave out."""
+    endpoint: str | None = None
+    """URL of the store, if it is not Amazon's."""
+    access_key_id: str | SecretRef | None = None
+    """The key's name; no secret by itself."""
+    secret_access_key: SecretRef | None = None
+    """The key."""
+    region: str | None = None
+    role_arn: str | None = None
+    """A role to assume."""
+
+    def __post_init__(self) -> None:
+        _must_start(self.storage_uri, "s3://")
+        _must_refer(self.secret_access_key, "secret_access_key")
+
+
+@dataclass
+class DataCacheInitializer(BaseInitializer):
+    """A table that a cache in the cluster serves: `cache://SCHEMA/TABLE`."""
+
+    metadata_loc: str
+    """Where the Iceberg table's metadata file is."""
+    num_data_nodes: int
+    """How many nodes hold the data; two at least."""
+    head_cpu: str | None = None
+    head_mem: str | None = None
+    worker_cpu: str | None = None
+    worker_mem: str | None = None
+    iam_role: str | None = None
+    """The role that may read `metadata_loc`."""
+
+    def __post_init__(self) -> None:
+        if self.num_data_nodes <= 1:
+            raise InvalidError(f"num_data_nodes must be 2 or more, and is {self.num_data_nodes}")
+        _must_start(self.storage_uri, "cache://")
+        if self.storage_uri.removeprefix("cache://").count("/") != 1:
+            raise InvalidError(f"storage_uri must read cache://SCHEMA/TABLE, and is {self.storage_uri!r}")
+
+
+@dataclass
+class HuggingFaceModelInitializer(BaseInitializer):
+    """A model of the Hugging Face hub: `hf://owner/name`."""
+
+    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
+    """Files to leave out."""
+    access_token: SecretRef | None = None
+    """For a private or gated model."""
+
+    def __post_init__(self) -> None:
+        _must_refer(self.access_token, "access_token")
+
+
+@dataclass
+class S3ModelInitializer(BaseInitializer):
+    """A model in an S3 bucket: `s3://bucket/path`."""
+
+    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
+    """Files to leave out."""
+    endpoint: str | None = None
+    """URL of the store, if it is not Amazon's."""
+    access_key_id: str | SecretRef | None = None
+    """The key's name; no secret by itself."""
+    secret_access_key: SecretRef | None = None
+    """The key."""
+    region: str | None = None
+    role_arn: str | None = None
+    """A role to assume."""
+
+    def __post_init__(self) -> None:
+        _must_start(self.storage_uri, "s3://")
+        _must_refer(self.secret_access_key, "secret_access_key")
+
+
+@dataclass
+class Initializer:
+    """What is fetched before training starts."""
+
+    dataset: HuggingFaceDatasetInitializer | S3DatasetInitializer | DataCacheInitializer | None = None
+    """Lands in `DATASET_PATH`."""
+    model: HuggingFaceModelInitializer | S3ModelInitializer | None = None
+    """Lands in `MODEL_PATH`."""
