@@ -6,13 +6,11 @@ touched.
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import os
-import threading
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 from trainplane.kube.client import Client, Tree
+from trainplane.kube.loopthread import LoopThread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -51,16 +49,7 @@ def _iterating(
 
     @functools.wraps(method)
     def iterate(self: SyncClient, /, *args: P.args, **kwargs: P.kwargs) -> Generator[R, None, None]:
-        stream: Any = method(self.client, *args, **kwargs)
-        try:
-            while True:
-                try:
-                    item = self.run(anext(stream))
-                except StopAsyncIteration:
-                    return
-                yield item
-        finally:
-            self.run(stream.aclose())
+        return self.loop.iterate(method(self.client, *args, **kwargs))
 
     return iterate
 
@@ -74,10 +63,7 @@ class SyncClient:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._process = os.getpid()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="trainplane-kube", daemon=True)
-        self._thread.start()
+        self.loop = LoopThread("SyncClient")
 
     @classmethod
     def connect(cls, config: Config | None = None, *, settings: TransportSettings | None = None) -> Self:
@@ -107,28 +93,14 @@ class SyncClient:
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the client's loop and return its result."""
-        if os.getpid() != self._process:
-            work.close()
-            raise RuntimeError("this SyncClient was made before a fork: make a new one in the child")
-        if self._loop.is_closed():
-            work.close()
-            raise RuntimeError("this SyncClient is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
+        return self.loop.run(work)
 
     def close(self) -> None:
         """Close every connection and end the thread; closing twice does nothing."""
-        if self._loop.is_closed():
+        if self.loop.closed:
             return
         self.run(self.client.close())
-        self.run(self._loop.shutdown_asyncgens())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     def __enter__(self) -> Self:
         return self
