@@ -88,7 +88,7 @@ bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL
 	$(PYTEST) -p lab.pytest_plugin --suite bench benchmarks/operator
 
 .PHONY: bench-kube
-bench-kube: engines ## the controller runtime, kopf and the reference over 20,000 jobs (FULL=1: 100,000)
+bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
 
 .PHONY: clean

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 FULL = os.environ.get("FULL") == "1"
-JOBS = int(os.environ.get("BENCH_KUBE_JOBS", "100000" if FULL else "20000"))
+JOBS = int(os.environ.get("BENCH_KUBE_JOBS", "100000" if FULL else "8000"))
 KOPF_JOBS = min(5_000, JOBS)
 """kopf sees five namespaces: it is measured per object, and 200,000 of them would take it ten minutes."""
 UPDATES = 2_000
@@ -99,7 +99,7 @@ def test_ours(loaded: Cluster, report: SuiteReport) -> None:
     cpu = cold["worked"]["cpu_s"] - cold["begin"]["cpu_s"]
     sync_cpu = cold["synced"]["cpu_s"] - cold["begin"]["cpu_s"]
     work_seconds = cold["worked"]["monotonic"] - cold["synced"]["monotonic"]
-    suffix = "100k" if FULL else "20k"
+    suffix = f"{JOBS // 1000}k"
     report.figure(f"rss_mb_{suffix}", process.rss_mb())
     report.figure(f"peak_rss_mb_{suffix}", cold["worked"]["peak_rss_mb"])
     report.figure("cpu_us_per_object", cpu / objects * 1e6)
