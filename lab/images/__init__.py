@@ -7,7 +7,7 @@ on each other as in a Dockerfile: the layer of a derived image holds only what i
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.engines import ENGINES
@@ -33,6 +33,8 @@ class Image:
     """Debian packages to install."""
     wheels: str = ""
     """The list of `lab/images` with Python packages, hashes and all, that are put in after the Debian ones."""
+    prefixes: tuple[str, ...] = field(default=(), repr=False)
+    """Further such lists, each put into a folder of /opt that is named after it: programs that cannot lie together."""
     without: tuple[str, ...] = ()
     """Folders of those Python packages that nobody runs, left out."""
     finish: str = ""
@@ -50,7 +52,8 @@ class Image:
     def key(self) -> str:
         """Return the hash of all that decides what is in the image."""
         parts = [repr(self), str(_LAYOUT), SUITE]
-        parts += [(Path(__file__).parent / file).read_text() for file in (self.wheels, self.finish) if file]
+        files = (self.wheels, *self.prefixes, self.finish)
+        parts += [(Path(__file__).parent / file).read_text() for file in files if file]
         if self.name == "pause":
             parts.append(ENGINES["pause"].key())
         if self.base:
@@ -84,6 +87,14 @@ IMAGES: dict[str, Image] = {
             base="python",
             wheels="frameworks.txt",
             without=("tensorflow/include", "clang"),
+        ),
+        Image(
+            "mpi",
+            base="python",
+            packages=("openssh-server",),
+            wheels="mpi/python.txt",
+            prefixes=("mpi/openmpi4.txt", "mpi/openmpi5.txt", "mpi/mpich.txt", "mpi/intel.txt"),
+            finish="mpi.sh",
         ),
     )
 }

@@ -109,19 +109,21 @@ chroot {merged} sh -eu
     for folder in ("work", "merged"):
         shutil.rmtree(partial / folder)
     if image.wheels:
-        _add_wheels(image, partial / "root" / _PYTHON_FOLDER)
+        _add_wheels(image, image.wheels, partial / "root" / _PYTHON_FOLDER)
+        for folder in image.without:
+            shutil.rmtree(partial / "root" / _PYTHON_FOLDER / folder)
+    for name in image.prefixes:
+        _add_wheels(image, name, partial / "root/opt" / Path(name).stem)
 
 
-def _add_wheels(image: Image, target: Path) -> None:
+def _add_wheels(image: Image, name: str, target: Path) -> None:
     """Unpack Python packages for the image's Python, by the list's hashes, from the index that this machine uses."""
-    listed = Path(__file__).parent / image.wheels
+    listed = Path(__file__).parent / name
     platform = [f"--python-version={_PYTHON}", "--python-platform=x86_64-manylinux_2_28"]
     options = [*platform, "--quiet", "--no-deps", "--require-hashes", "--no-cache", "--link-mode=copy"]
     _run(
         [sys.executable, "-m", "uv", "pip", "install", *options, f"--target={target}", f"--requirement={listed}"], image
     )
-    for folder in image.without:
-        shutil.rmtree(target / folder)
 
 
 def _run(command: list[str], image: Image, stdin: str = "") -> None:

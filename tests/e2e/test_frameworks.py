@@ -1,7 +1,4 @@
-"""Every framework's page has an example that trains, on real pods: what the page says is what is run here.
-
-Of the documents only images change, to the lab's, and what an image calls Python.
-"""
+"""Every framework's page has an example that trains, on real pods: what the page says is what is run here."""
 
 from __future__ import annotations
 
@@ -10,19 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from lab.images import reference as image
-from lab.paths import REPOSITORY
+from tests.e2e.pages import documents
 
 if TYPE_CHECKING:
     from tests.e2e.user import User
     from tests.suite import SuiteReport
 
-PAGES = REPOSITORY / "docs/frameworks"
-RUNTIMES = REPOSITORY / "runtimes"
 _INDEX = "batch.kubernetes.io/job-completion-index"
-_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 FRAMEWORKS = {
     "torch": ("torch", "step 1:", "of 2: w=3.00 b=1.00"),
@@ -32,24 +24,6 @@ FRAMEWORKS = {
     "tensorflow": ("frameworks", "step 1:", "of 2: w=3.00 b=1.00"),
 }
 """The page → the lab's image, what the first step prints, what the end prints."""
-
-
-def documents(page: str, image_name: str) -> list[dict[str, Any]]:
-    """Return the runtime and the TrainJob of a page: the runtime stands there, or is one that we ship."""
-    blocks = [yaml.safe_load(block) for block in _BLOCK.findall((PAGES / f"{page}.md").read_text())]
-    whole = [block for block in blocks if isinstance(block, dict) and "kind" in block]
-    (job,) = (block for block in whole if block["kind"] == "TrainJob")
-    runtime = next((block for block in whole if block["kind"] == "ClusterTrainingRuntime"), None)
-    if runtime is None:
-        runtime = yaml.safe_load((RUNTIMES / f"{job['spec']['runtimeRef']['name']}.yaml").read_text())
-    for replicated in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
-        pod = replicated["template"]["spec"]["template"]["spec"]
-        pod["terminationGracePeriodSeconds"] = 0
-        for container in pod["containers"]:
-            container |= {"image": image(image_name), "imagePullPolicy": "Never"}
-    trainer = job["spec"]["trainer"]
-    trainer["command"] = ["python3" if word == "python" else word for word in trainer["command"]]
-    return [runtime, job]
 
 
 def _time(text: str) -> dt.datetime:

@@ -66,8 +66,17 @@ def meeting_of(plan: Plan, *, port: int = names.TRAINER_PORT) -> Meeting | None:
     pods, container = plan.trainer_set, plan.trainer_container
     if pods is None or container is None:
         return None
+    return Meeting(pods, container, port_of(plan, default=port))
+
+
+def port_of(plan: Plan, *, default: int = names.TRAINER_PORT) -> int:
+    """Return the port that the runtime's annotation says, else the framework's.
+
+    Raises:
+        RefusalError: the annotation is no port.
+    """
     said = port_said(plan.runtime.view.metadata.annotations)
-    return Meeting(pods, container, port if said is None else said)
+    return default if said is None else said
 
 
 def port_said(annotations: Mapping[str, str]) -> int | None:

@@ -22,6 +22,7 @@ from trainplane.api.tree import Tree, get
 from trainplane.render.gang import gang_of
 
 ASKED = {"requests": {"cpu": "2"}, "limits": {"nvidia.com/gpu": 8}}
+QUEUE = "scheduling.volcano.sh/queue-name"
 METADATA = ("template", "spec", "template", "metadata")
 
 
@@ -102,7 +103,7 @@ class TestCoscheduling:
 
     def test_pods_that_ask_for_nothing(self) -> None:
         group = render(job(), grouped(node())).objects[0].tree
-        assert group["spec"] == {"minMember": 1, "scheduleTimeoutSeconds": 60}
+        assert group["spec"] == {"minMember": 1, "minResources": {}, "scheduleTimeoutSeconds": 60}
 
     def test_a_runtime_without_gangs_has_no_group(self) -> None:
         assert len(render(job(), runtime(node())).objects) == 1
@@ -134,10 +135,27 @@ class TestVolcano:
         group = render(job(change), grouped(node(), policy="volcano")).objects[0].tree
         assert group["spec"]["queue"] == "mine"
 
-    @pytest.mark.parametrize(("queue", "allowed"), [("", False), ("team", True)])
-    def test_a_queue_has_a_name(self, queue: str, allowed: bool) -> None:
-        metadata = {"annotations": {"scheduling.volcano.sh/queue-name": queue}}
-        have = grouped(node(), policy="volcano").put("spec", "template", "metadata", value=metadata)
-        verdict = PIPELINE.validate(job(), None, have)
-        assert verdict.allowed is allowed
-        assert all("queue" in finding.problem for finding in verdict.errors)
+    @pytest.mark.parametrize(
+        ("of_runtime", "of_patch", "path"),
+        [
+            ("team", None, None),
+            ("", "mine", None),
+            ("", None, "spec.runtimeRef"),
+            ("team", "", "spec.runtimePatches"),
+            (None, "", "spec.runtimePatches"),
+        ],
+    )
+    def test_a_queue_has_a_name(self, of_runtime: str | None, of_patch: str | None, path: str | None) -> None:
+        have = grouped(node(), policy="volcano")
+        if of_runtime is not None:
+            have = have.put("spec", "template", "metadata", value={"annotations": {QUEUE: of_runtime}})
+        change = patch()
+        if of_patch is not None:
+            change["trainingRuntimeSpec"]["template"]["metadata"] = {"annotations": {QUEUE: of_patch}}
+        errors = PIPELINE.validate(job(change), None, have).errors
+        assert [finding.path for finding in errors] == ([path] if path else [])
+        assert all("name a queue" in finding.problem for finding in errors)
+
+    def test_pods_that_ask_for_nothing(self) -> None:
+        group = render(job(), grouped(node(), policy="volcano")).objects[0].tree
+        assert group["spec"] == {"minMember": 1, "minResources": {}}

@@ -18,7 +18,7 @@ from tests.unit.render.objects import (
     values_of,
 )
 from trainplane.api.tree import get
-from trainplane.render.meeting import append_env, meeting_of, open_port, port_said, rank
+from trainplane.render.meeting import append_env, meeting_of, open_port, port_of, port_said, rank
 from trainplane.render.origin import Origin
 from trainplane.render.plan import Container, Pen
 from trainplane.render.plugin import RefusalError
@@ -74,6 +74,12 @@ class TestPort:
             meeting_of(resolve(job(), self.said(text)))
         assert caught.value.path == "spec.runtimeRef"
         assert PORT in caught.value.problem
+
+    def test_it_is_known_where_nobody_trains_too(self) -> None:
+        nobody = runtime(replicated_job("other"))
+        assert port_of(resolve(job(), nobody)) == 29500
+        assert port_of(resolve(job(), nobody), default=8050) == 8050
+        assert port_of(resolve(job(), nobody.put("metadata", "annotations", value={PORT: "1234"}))) == 1234
 
     def test_other_annotations_say_nothing(self) -> None:
         assert port_said({}) is None

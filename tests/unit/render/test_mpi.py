@@ -126,6 +126,18 @@ class TestVariables:
         assert not any(name.startswith("OMPI") for name in values)
         assert files(rendering)["hostfile"] == "job-node-0-0.job:2\n"
 
+    @pytest.mark.parametrize(("implementation", "variable"), [("Intel", "I_MPI_HYDRA_IFACE"), ("MPICH", "HYDRA_IFACE")])
+    def test_nodes_find_back_to_a_launcher_whose_name_they_cannot_resolve(
+        self, implementation: str, variable: str
+    ) -> None:
+        def values(*jobs: Tree, **trainer: Any) -> dict[str, Any]:
+            rendering = render(job(trainer=trainer), mpi(*jobs, implementation=implementation))
+            return values_of(container_of(rendering, job="launcher"))
+
+        assert values()[variable] == "eth0"
+        assert values(env=[{"name": variable, "value": "net1"}])[variable] == "net1"
+        assert variable not in values(workers(), launcher(hostNetwork=True))
+
     @pytest.mark.parametrize("have", [mpi(implementation="LAM"), mpi(mpiImplementation="")])
     def test_an_implementation_that_nobody_knows_is_refused(self, have: Runtime) -> None:
         with pytest.raises(PluginRefusedError, match="OpenMPI, Intel, MPICH"):
@@ -135,6 +147,14 @@ class TestVariables:
         said = job(trainer={"env": [{"name": "PRTE_MCA_plm_ssh_args", "value": "-v"}]})
         values = values_of(container_of(render(said, mpi()), job="launcher"))
         assert values["PRTE_MCA_plm_ssh_args"] == "-v"
+
+    def test_the_runtime_may_say_what_is_not_reserved(self) -> None:
+        own = {"PRTE_MCA_plm_ssh_args": "-p 2222", "OMPI_ALLOW_RUN_AS_ROOT": "0", "OMPI_MCA_plm_rsh_args": "-p 2222"}
+        env = [{"name": name, "value": value} for name, value in own.items()]
+        have = mpi(workers(), launcher(containers=[{"name": "node", "image": "mpi", "env": env}]))
+        values = values_of(container_of(render(job(), have), job="launcher"))
+        assert (values["PRTE_MCA_plm_ssh_args"], values["OMPI_ALLOW_RUN_AS_ROOT"]) == ("-p 2222", "0")
+        assert values["OMPI_MCA_plm_rsh_args"] == "-F /etc/mpi/ssh_config -o ConnectionAttempts=10"
 
     def test_origin(self) -> None:
         path = in_container("env", ("name", "OMPI_MCA_plm_rsh_args"), job="launcher")

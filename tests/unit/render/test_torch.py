@@ -240,6 +240,82 @@ class TestAddress:
         assert container_of(render(job(trainer={}), have))["ports"] == [{"containerPort": 29500, "name": "rdzv"}]
 
 
+class TestPort:
+    """The runtime's annotation says at which port nodes meet; everything that names it follows."""
+
+    PORT = "trainer.kubeflow.org/port"
+
+    def said(self, have: Any, text: str = "23456") -> Any:
+        return have.put("metadata", "annotations", value={self.PORT: text})
+
+    def test_the_master_listens_there(self) -> None:
+        container = container_of(render(job(trainer={"numNodes": 2}), self.said(torch())))
+        assert values_of(container)["PET_MASTER_PORT"] == "23456"
+        assert container["ports"] == [{"containerPort": 23456}]
+
+    def test_pods_are_those_that_there_are_without_it(self) -> None:
+        rendering = render(job(trainer={"numNodes": 2}), self.said(torch()))
+        assert pods_of(rendering) == pods_of(render(job(trainer={"numNodes": 2}), torch())) == (2, 2)
+
+    def test_elastic_nodes_meet_there(self) -> None:
+        have = self.said(torch(nodes=None, elasticPolicy={"maxNodes": 2}))
+        container = container_of(render(job(), have))
+        assert values_of(container)["PET_RDZV_ENDPOINT"] == "job-node-0-0.job:23456"
+        assert container["ports"] == [{"containerPort": 23456}]
+
+    def test_so_do_those_of_torchtune(self) -> None:
+        tuned = job(trainer={"command": ["tune", "run"], "numProcPerNode": 2}, runtime_name="torchtune-llama3.2-1b")
+        command = container_of(render(tuned, self.said(torch(node(command=["tune", "run"])))))["command"]
+        assert "--rdzv_endpoint=job-node-0-0.job:23456" in command
+
+    @pytest.mark.parametrize(("text", "port"), [("23456", "23456"), (None, "29400")])
+    def test_and_those_of_a_runtimes_own_tune_run(self, text: str | None, port: str) -> None:
+        command = ["tune", "run", "--rdzv_endpoint=localhost:29400", "full_finetune_distributed"]
+        have = torch(node(command=command), nodes=2)
+        container = container_of(render(job(), self.said(have, text) if text else have))
+        assert container["command"] == [*command[:2], f"--rdzv_endpoint=job-node-0-0.job:{port}", *command[3:]]
+
+    def test_further_containers_are_told_too(self) -> None:
+        target = {"jobName": "node", "containerNames": ["monitor"]}
+        have = self.said(torch(JOB, envInjection={"targets": [target]}))
+        assert values_of(container_of(render(job(), have), "monitor"))["PET_MASTER_PORT"] == "23456"
+
+    def test_what_is_no_port_is_refused(self) -> None:
+        with pytest.raises(PluginRefusedError, match="from 1 to 65535"):
+            render(job(), self.said(torch(), "http"))
+        (finding,) = PIPELINE.validate(job(), None, self.said(torch(), "http")).errors
+        assert finding.path == "spec.runtimeRef"
+        assert self.PORT in finding.problem
+
+
+class TestReplicas:
+    """Ranks are counted within one Job and Kueue sizes one: a runtime with more, which admission refuses, gets one."""
+
+    def have(self, **policy: Any) -> Any:
+        return torch({**node(), "replicas": 3}, **policy)
+
+    @pytest.mark.parametrize("nodes", [1, 4])
+    def test_it_renders_as_if_it_said_one(self, nodes: int) -> None:
+        said = job(trainer={"numNodes": nodes})
+        rendering = render(said, self.have())
+        assert rendering.jobset.tree == render(said, torch()).jobset.tree
+        assert get(rendering.jobset.tree, *in_job("node", "replicas")) == 1
+        assert pods_of(rendering) == (nodes, nodes)
+        values = values_of(container_of(rendering))
+        assert values["PET_NNODES"] == str(nodes)
+        assert values["PET_NODE_RANK"] == RANK
+        assert values["PET_MASTER_ADDR"] == "job-node-0-0.job"
+
+    def test_so_do_elastic_nodes(self) -> None:
+        policy: Any = {"nodes": None, "elasticPolicy": {"minNodes": 2, "maxNodes": 4}}
+        assert render(job(), self.have(**policy)).jobset.tree == render(job(), torch(**policy)).jobset.tree
+
+    def test_other_jobs_keep_theirs(self) -> None:
+        servers = {**replicated_job("servers"), "replicas": 2}
+        rendering = render(job(trainer={"numNodes": 2}), torch(node(), servers))
+        assert get(rendering.jobset.tree, *in_job("servers", "replicas")) == 2
+
+
 class TestWithoutTrainer:
     """A TrainJob that leaves all to the runtime trains on all its nodes too."""
 

@@ -33,15 +33,15 @@ class Coscheduling(Plugin):
         if policy is None:
             return
         gang = gang_of(plan)
-        spec: Tree = {"minMember": gang.size, "scheduleTimeoutSeconds": policy.schedule_timeout_seconds}
-        resources = gang.resources()
-        if resources:
-            spec["minResources"] = resources
         yield {
             "apiVersion": names.COSCHEDULING_API_VERSION,
             "kind": names.POD_GROUP,
             "metadata": {"name": names.pod_group_name(plan.name)},
-            "spec": spec,
+            "spec": {
+                "minMember": gang.size,
+                "minResources": gang.resources(),
+                "scheduleTimeoutSeconds": policy.schedule_timeout_seconds,
+            },
         }
 
 

@@ -10,7 +10,8 @@ What makes it work in an image that knows nothing of us:
 - **Host keys are checked, and nobody has to switch that off.** The nodes' sshd shows the job's own key as its host key
   (a drop-in file of /etc/ssh/sshd_config.d), and ssh compares it with the public key that lies beside it. An image that
   brings a configuration of its own keeps it: ours is read after the image's, and first come counts.
-- **OpenMPI 4 and 5 are told under the names that each of them reads**; Intel MPI and MPICH are named by the runtime's
+- **OpenMPI 4 and 5 are told under the names that each of them reads**, unless the runtime or the TrainJob says
+  otherwise; the names that the reference reserves are ours alone. Intel MPI and MPICH are named by the runtime's
   annotation `trainer.kubeflow.org/mpi-implementation`, because Kueue's decoder knows no other policy than OpenMPI.
 """
 
@@ -47,6 +48,10 @@ _SSH_CONFIG: Final = "ssh_config"
 _SSHD_CONFIG: Final = "sshd_config"
 _SSHD_DROP_IN: Final = "/etc/ssh/sshd_config.d/50-trainer.conf"
 _SSH_ARGS: Final = f"-F {names.MPI_HOSTFILE_MOUNT_PATH}/{_SSH_CONFIG} -o ConnectionAttempts=10"
+_HYDRA_INTERFACE: Final = {INTEL: "I_MPI_HYDRA_IFACE", MPICH: "HYDRA_IFACE"}
+"""What lets Hydra tell nodes the launcher's address, and not its bare host name, which they cannot resolve."""
+_POD_INTERFACE: Final = "eth0"
+"""What container runtimes call a pod's own network."""
 _FOR_OWNER: Final = 0o400
 _FOR_ALL: Final = 0o444
 _FOR_ALL_AND_OWNER: Final = 0o644
@@ -75,7 +80,10 @@ class MPI(Plugin):
         container = launcher.container(names.CONTAINER_NODE) if launcher else None
         if launcher and container:
             variables = _variables(implementation, _slots(plan, policy), root=_user(launcher) in {None, 0})
-            container.set_env(*plan.unsaid(variables))
+            if implementation in _HYDRA_INTERFACE and not launcher.pod_spec.get("hostNetwork"):
+                variables.append({"name": _HYDRA_INTERFACE[implementation], "value": _POD_INTERFACE})
+            said = {entry.get("name") for entry in container.tree.get("env") or ()} - names.MPI_RESERVED
+            container.set_env(*(entry for entry in plan.unsaid(variables) if entry["name"] not in said))
 
     def build(self, plan: Plan) -> Iterator[Tree | KeptOnce]:
         """Return the SSH keys, drawn once, and the hostfile with the settings of ssh and sshd."""

@@ -9,7 +9,7 @@ from trainplane.api.jobset import Container as Window
 from trainplane.api.runtime import PROCESS_WORDS
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.meeting import open_port, rank
+from trainplane.render.meeting import open_port, port_of, port_said, rank
 from trainplane.render.origin import Origin
 from trainplane.render.plugin import Plugin, RefusalError
 from trainplane.render.plugins import torchtune
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _AUTO: Final = "auto"
 _MOST_NODES: Final = Origin("runtime", path="spec.mlPolicy.torch.elasticPolicy.maxNodes")
-_LOCAL_MEETING: Final = "--rdzv_endpoint=localhost:"
+_MEETING: Final = "--rdzv_endpoint="
+_LOCAL_MEETING: Final = f"{_MEETING}localhost:"
 
 
 class Torch(Plugin):
@@ -45,21 +46,21 @@ class Torch(Plugin):
         plan.count_nodes()
         nodes = pods.count if pods else 1
         processes = _processes(plan, policy)
-        address = _first_node(plan)
-        group, master = _group(nodes, processes), _master(address)
+        address, port = _first_node(plan), port_of(plan)
+        endpoint = f"{address}:{port}"
+        group, master = _group(nodes, processes), _master(address, port)
         if policy.elastic_policy:
-            group, master = _elastic(plan, policy.elastic_policy, nodes, processes, address), ()
+            group, master = _elastic(plan, policy.elastic_policy, nodes, processes, endpoint), ()
         container = plan.trainer_container
         if container:
             container.set_env(*group)
             if trainer and trainer.command == torchtune.ENTRYPOINT:
                 tuning = _tuning(plan, nodes, processes)
-                endpoint = f"{address}:{names.TRAINER_PORT}"
                 container.set("command", torchtune.command(tuning, _runtime_command(plan), endpoint))
             else:
                 container.set_env(*master)
-                _meet_at(container, address, nodes)
-            open_port(container, names.TRAINER_PORT)
+                _meet_at(container, address, port_said(plan.runtime.view.metadata.annotations), nodes)
+            open_port(container, port)
         for job, name, further in _further(plan, policy):
             if further is None:
                 raise RefusalError("spec.runtimeRef", _no_target(job, name))
@@ -139,14 +140,14 @@ def _group(nodes: int, processes: int | str) -> tuple[Tree, ...]:
     )
 
 
-def _master(address: str) -> tuple[Tree, ...]:
+def _master(address: str, port: int) -> tuple[Tree, ...]:
     return (
         {"name": names.TORCH_MASTER_ADDR, "value": address},
-        {"name": names.TORCH_MASTER_PORT, "value": str(names.TRAINER_PORT)},
+        {"name": names.TORCH_MASTER_PORT, "value": str(port)},
     )
 
 
-def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | str, address: str) -> tuple[Tree, ...]:
+def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | str, endpoint: str) -> tuple[Tree, ...]:
     """Return the variables with which nodes come and go: torchrun lets those who are there meet anew.
 
     Ranks are given at each meeting, so no node has one of its own. The first node keeps the register of who is there.
@@ -155,7 +156,7 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
         names.TORCH_NNODES: f"{min(elastic.least_nodes, nodes)}:{nodes}",
         names.TORCH_NPROC_PER_NODE: str(processes),
         names.TORCH_RDZV_BACKEND: "c10d",
-        names.TORCH_RDZV_ENDPOINT: f"{address}:{names.TRAINER_PORT}",
+        names.TORCH_RDZV_ENDPOINT: endpoint,
         names.TORCH_RDZV_ID: plan.name,
     }
     if elastic.max_restarts is not None:
@@ -184,12 +185,18 @@ def _runtime_command(plan: Plan) -> list[str]:
     return next((entry.get("command") or [] for entry in entries if entry.get("name") == names.CONTAINER_NODE), [])
 
 
-def _meet_at(container: Container, address: str, nodes: int) -> None:
-    """Let nodes that a runtime's own `tune run` lets meet at localhost meet at the first of them."""
+def _meet_at(container: Container, address: str, port: int | None, nodes: int) -> None:
+    """Let nodes that a runtime's own `tune run` lets meet at localhost meet at the first of them.
+
+    The port is the command's own, unless the runtime's annotation says another.
+    """
     command = container.command
-    if nodes > 1 and command[:2] == torchtune.ENTRYPOINT and any(word.startswith(_LOCAL_MEETING) for word in command):
-        meeting = f"--rdzv_endpoint={address}:"
-        container.set("command", [word.replace(_LOCAL_MEETING, meeting) for word in command])
+    if nodes == 1 or command[:2] != torchtune.ENTRYPOINT:
+        return
+    places = [word.removeprefix(_LOCAL_MEETING) for word in command if word.startswith(_LOCAL_MEETING)]
+    if places:
+        meeting = f"{_MEETING}{address}:{port or places[0]}"
+        container.set("command", [meeting if word.startswith(_LOCAL_MEETING) else word for word in command])
 
 
 def _further(plan: Plan, policy: TorchPolicy) -> Iterator[tuple[str, str, Container | None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainplane.api import names
+from trainplane.api import tree as trees
 from trainplane.render.findings import Finding
 from trainplane.render.gang import gang_of
 from trainplane.render.plugin import Plugin
@@ -42,11 +43,11 @@ class Volcano(Plugin):
         gang = gang_of(plan)
         priorities = [pods.pod_spec.get("priorityClassName") for pods in plan.pod_sets]
         said = {
-            "minResources": gang.resources(),
             "queue": plan.template.annotations.get(names.ANNOTATION_VOLCANO_QUEUE),
             "priorityClassName": next((name for name in reversed(priorities) if name), None),
         }
-        spec: Tree = {"minMember": gang.size, **{key: value for key, value in said.items() if value}}
+        spec: Tree = {"minMember": gang.size, "minResources": gang.resources()}
+        spec |= {key: value for key, value in said.items() if value}
         if policy.network_topology:
             spec["networkTopology"] = {
                 "mode": policy.network_topology.mode,
@@ -62,11 +63,14 @@ class Volcano(Plugin):
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding]:
         """Check the name of the queue."""
         del old
-        if _policy(plan) and plan.template.annotations.get(names.ANNOTATION_VOLCANO_QUEUE) == "":
+        queue = names.ANNOTATION_VOLCANO_QUEUE
+        if _policy(plan) and plan.template.annotations.get(queue) == "":
+            is_of_runtime = trees.get(plan.runtime.tree, "spec", "template", "metadata", "annotations", queue) == ""
+            path, whose = ("spec.runtimeRef", "the runtime's ") if is_of_runtime else ("spec.runtimePatches", "")
             yield Finding(
-                "spec.runtimePatches",
-                f"or the runtime's template: annotation {names.ANNOTATION_VOLCANO_QUEUE} is empty: name a queue of "
-                "Volcano, or leave it out for the default queue",
+                path,
+                f"{whose}annotation {queue} of the template is empty: name a queue of Volcano, or leave it out for the "
+                "default queue",
             )
 
 
