@@ -1,4 +1,32 @@
 """Trainplane: a Python control plane for distributed training on Kubernetes.
 
-The rooms stand in the order in which a TrainJob passes through them; ARCHITECTURE.md draws it.
+The names here are the SDK's, those of `trainplane.client`: `from trainplane import TrainerClient, CustomTrainer`. They
+are loaded when one is used, so that the operator's processes pay nothing for them. The rooms beside stand in the order
+in which a TrainJob passes through them; ARCHITECTURE.md draws it.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from trainplane.client import *  # noqa: F403 exactly the public names, for type checkers and editors
+
+
+def __getattr__(name: str) -> object:
+    public = _public()
+    if name.startswith("_") or name not in public.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(public, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_public().__all__})
+
+
+def _public() -> ModuleType:
+    from importlib import import_module  # noqa: PLC0415 loaded when used
+
+    return import_module("trainplane.client")

@@ -1,6 +1,6 @@
 """Cases of admission and of the schema: the contract's §8.2, by its numbers, and the rules of §4 that it leaves out.
 
-What only MPI, JAX, XGBoost and Flux decide (61, 62) comes with those plugins; the schema's part of them is here.
+What only one framework decides (61, 62) stands with its cases; the schema's part of it is here.
 """
 
 from __future__ import annotations

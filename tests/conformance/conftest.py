@@ -9,6 +9,7 @@ import pytest
 
 from lab import jobset, reference, trainplane
 from lab.cluster import Cluster
+from tests.conformance import gangs
 from tests.conformance.differences import explain
 from tests.conformance.drive import Drive
 from tests.conformance.side import Side
@@ -31,6 +32,7 @@ def reference_cluster() -> Iterator[Cluster]:
     cluster = Cluster.up(f"conf-ref-{os.getpid()}", owned=True)
     try:
         jobset.install(cluster)
+        gangs.install(cluster)
         reference.install(cluster, qps=QPS)
         yield cluster
     finally:
@@ -43,6 +45,7 @@ def our_cluster() -> Iterator[Cluster]:
     cluster = Cluster.up(f"conf-ours-{os.getpid()}", owned=True)
     try:
         jobset.install(cluster)
+        gangs.install(cluster)
         trainplane.install(cluster, qps=QPS)
         yield cluster
     finally:

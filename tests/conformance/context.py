@@ -136,6 +136,13 @@ def patched_pods(entries: list[Tree]) -> list[tuple[str, Tree]]:
     return [item for one in entries for item in _pods(one["trainingRuntimeSpec"]).items()]
 
 
+def annotated(entries: list[Tree], name: str) -> list[str]:
+    """Return the values that patches give to an annotation of the JobSet."""
+    templates = [one["trainingRuntimeSpec"].get("template", {}) for one in entries]
+    given = [one.get("metadata", {}).get("annotations", {}) for one in templates]
+    return [annotations[name] for annotations in given if name in annotations]
+
+
 def said(found: Difference, name: str) -> Iterator[Any]:
     """Yield every value that a document of the case gives to a field of a name, wherever it stands."""
     for document in (*found.case.setup, *map(_body, so_far(found))):

@@ -201,7 +201,8 @@ DEADLINES = (
     Case(
         "17, 18 deadline begins at resume",
         (
-            Create(train_job(activeDeadlineSeconds=3, suspend=True)),
+            # Long enough that a busy machine compares what was resumed before it ends.
+            Create(train_job(activeDeadlineSeconds=6, suspend=True)),
             reported(counts(suspended=1)),
             RESUME,
             Await("Failed"),

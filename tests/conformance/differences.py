@@ -9,14 +9,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tests.conformance import framework_differences, gang_differences, mpi_differences, rendered
 from tests.conformance import predicates as it
-from tests.conformance import rendered
-from tests.conformance.framework_differences import ROWS, is_of_framework
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
+
+    Judge = Callable[[Difference], bool]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Declared:
     id: str
     what: str
     reason: str
-    matches: Callable[[Difference], bool]
+    matches: Judge
 
 
 WORDS = (
@@ -84,7 +86,7 @@ ADMISSION = (
     ),
     Declared(
         "numbers",
-        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch",
+        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch and MPI",
         "the reference's main branch refuses them too; v2.3 runs something else in silence",
         it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
     ),
@@ -228,6 +230,12 @@ CONTROLLER = (
         it.has_ended,
     ),
     Declared(
+        "runs-unconditionally",
+        "after a resume Suspended is False until pods are ready, and then goes, unless a deadline counts from it",
+        "the official SDK takes a TrainJob with any condition for one that does not run",
+        it.runs_unconditionally,
+    ),
+    Declared(
         "snapshot-created",
         "the snapshot is created once, and no apply owns it",
         "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "
@@ -239,6 +247,13 @@ CONTROLLER = (
         "a snapshot that somebody deletes comes back at the job's next change, not at once",
         "watching every ConfigMap of the cluster costs its memory and the right to read them (§11.32)",
         it.is_deleted_snapshot,
+    ),
+    Declared(
+        "objects-unwatched",
+        "a job's Secret, ConfigMap or PodGroup that somebody deletes, or a group that somebody edits, is put right "
+        "when the job is next resumed or changed while suspended, not at once",
+        "watching every Secret of the cluster costs more, and a PodGroup's CRD may come after the operator (§11.32)",
+        it.is_unwatched,
     ),
     Declared(
         "foreign-jobset",
@@ -256,16 +271,22 @@ CONTROLLER = (
 )
 
 
-def _of_framework(judge: Callable[[Difference], bool]) -> Callable[[Difference], bool]:
-    """Let a predicate of a framework judge cases of frameworks alone."""
-    return lambda found: is_of_framework(found.case) and judge(found)
+def _of(cases: Callable[[Case], bool], rows: Iterable[tuple[str, str, str, Judge]]) -> tuple[Declared, ...]:
+    """Return rows whose predicates judge some cases alone."""
+
+    def within(judge: Judge) -> Judge:
+        return lambda found: cases(found.case) and judge(found)
+
+    return tuple(Declared(name, what, reason, within(judge)) for name, what, reason, judge in rows)
 
 
-FRAMEWORKS: tuple[Declared, ...] = tuple(
-    Declared(name, what, reason, _of_framework(judge)) for name, what, reason, judge in ROWS
+FRAMEWORKS = (
+    *_of(framework_differences.is_of_framework, framework_differences.ROWS),
+    *_of(mpi_differences.is_of_mpi, mpi_differences.ROWS),
 )
+GANGS = _of(gang_differences.has_gang, gang_differences.ROWS)
 
-DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *FRAMEWORKS, *CONTROLLER)
+DECLARED: tuple[Declared, ...] = (*WORDS, *ADMISSION, *RENDERING, *FRAMEWORKS, *GANGS, *CONTROLLER)
 
 
 def explain(difference: Difference) -> Declared | None:

@@ -1,18 +1,22 @@
 """Normal form: what two operators may not differ in, without what any two runs differ in.
 
-Gone or replaced are uids, resource versions, times of now, the order of env and of mounts, and the layout of a
-snapshot's YAML. Kept are times that a case gave (they lie in the past), the order of everything else, and which fields
-the operator owns by server-side apply: on a takeover they decide what the other operator removes.
+Gone or replaced are uids, resource versions, times of now, the order of env and of mounts, the layout of a snapshot's
+YAML, and what was drawn of a pair of SSH keys, of which stay kind and length and that they fit. Kept are times that a
+case gave (they lie in the past), the order of everything else, and which fields the operator owns by server-side apply:
+on a takeover they decide what the other operator removes.
 """
 
 from __future__ import annotations
 
+import base64
+import functools
 import json
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from cryptography.hazmat.primitives import serialization
 
 from tests.conformance.cases import NAMESPACE, Tree
 
@@ -51,6 +55,9 @@ def normal(item: Tree, namespace: str, uids: dict[str, str]) -> Tree:
     """Return one object in normal form; `uids` tells whose uid is whose."""
     if "runtime" in item.get("data", {}):
         item = {**item, "data": {**item["data"], "runtime": _snapshot(item["data"]["runtime"])}}
+    if item.get("type") == "kubernetes.io/ssh-auth":
+        keys = item["data"]
+        item = {**item, "data": {**keys, **_pair(keys["ssh-privatekey"], keys.get("ssh-publickey", ""))}}
     text = json.dumps(item, default=str).replace(namespace, NAMESPACE)
     tree: Tree = json.loads(_UID.sub(lambda match: uids.get(match[0], "<uid>"), text))
     owned = _owned(tree["metadata"])
@@ -75,6 +82,24 @@ def _snapshot(text: str) -> Any:
         return yaml.load(text, _Loader)  # noqa: S506 the loader is a safe one
     except yaml.YAMLError:
         return text
+
+
+@functools.cache
+def _pair(private: str, public: str) -> Tree:
+    """Return what a pair of SSH keys is like; nothing if it is no pair, which then stays as it is."""
+    private_text, public_text = (base64.b64decode(text) for text in (private, public))
+    try:
+        key = serialization.load_pem_private_key(private_text, None)
+    except ValueError:
+        return {}
+    form = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    if public_text != key.public_key().public_bytes(*form) + b"\n":
+        return {}
+    head, kind = private_text.splitlines()[0].decode(), public_text.split()[0].decode()
+    return {
+        "ssh-privatekey": f"<{head} {len(private_text)} bytes>",
+        "ssh-publickey": f"<its {kind}, {len(public_text)} bytes>",
+    }
 
 
 def _clean(value: Any) -> None:

@@ -9,8 +9,9 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.conformance import context as it
-from tests.conformance.cases import Change, Remove, Tree
+from tests.conformance.cases import Change, Remove, Report, Tree
 from tests.conformance.compare import ABSENT
+from tests.conformance.gangs import KINDS
 from trainplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
@@ -123,6 +124,20 @@ def has_ended(found: Difference) -> bool:
     return bool(ours & _ENDS) and theirs - {"Suspended"} == ours and found.path == "status.conditions"
 
 
+def runs_unconditionally(found: Difference) -> bool:
+    """Match that Suspended=False is gone once pods are ready, unless a deadline counts from it."""
+    if not (it.within(found, "TrainJob") and found.path == "status.conditions" and found.reference != ABSENT):
+        return False
+    reports = [step for step in it.so_far(found) if isinstance(step, Report)]
+    is_ready = any(one["ready"] for step in reports[-1:] for one in step.status["replicatedJobsStatus"])
+    is_timed = "activeDeadlineSeconds" in it.job(found.case)["spec"]
+    theirs, ours = (
+        [(one["type"], one["status"], one["reason"]) for one in side]
+        for side in (found.reference, [] if found.ours == ABSENT else found.ours)
+    )
+    return is_ready and not is_timed and [*ours, ("Suspended", "False", "Resumed")] == theirs
+
+
 def is_failed_for_good(found: Difference) -> bool:
     """Match what the reference alone does to a job whose JobSet has reported Failed: it begins anew, or is changed."""
     if not it.has_reported(found, "Failed"):
@@ -165,6 +180,23 @@ def is_deleted_snapshot(found: Difference) -> bool:
     """Match a snapshot that is gone right after it was deleted."""
     removed = isinstance(found.step, Remove) and found.step.kind == "ConfigMap"
     return removed and found.place.endswith("-runtime-snapshot") and found.ours == ABSENT
+
+
+def is_unwatched(found: Difference) -> bool:
+    """Match a Secret, ConfigMap or PodGroup just deleted, or a field of a suspended job's group just edited."""
+    kind, _, name = found.place.partition(" ")
+    if not (isinstance(found.step, Change | Remove) and (found.step.kind, found.step.name) == (kind, name)):
+        return False
+    if isinstance(found.step, Remove):
+        is_made = kind in (*KINDS, "Secret", "ConfigMap") and not name.endswith("-runtime-snapshot")
+        return is_made and (found.path, found.ours) == ("", ABSENT)
+    if kind not in KINDS or it.job(found.case)["spec"].get("suspend") is not True:
+        return False
+    if found.path == "metadata.generation":
+        return ABSENT not in (found.reference, found.ours) and found.reference > found.ours
+    edited = found.step.patch.get("spec", {}) if isinstance(found.step.patch, dict) else {}
+    field = it.plain(found.path).removeprefix("spec.")
+    return field in edited and (found.ours == edited[field] or (it.is_owned(found) and found.ours == ABSENT))
 
 
 def has_foreign_jobset(found: Difference) -> bool:

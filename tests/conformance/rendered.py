@@ -24,9 +24,7 @@ _ADDED = re.compile(r"(resourceFieldRef\.containerName|templates\.status)$")
 _NULLED = re.compile(r"(projected\.sources|dataSource(Ref)?\.apiGroup)$")
 _DEFAULTED = re.compile(r"[rR]ef\.name$")
 """A reference's name, which the schema makes an empty text if it is not given."""
-_AMOUNT = re.compile(
-    r"\.(requests|limits|overhead)\.[^.]+(\.[^./]+/[^.]+)?$|resourceFieldRef\.divisor$|emptyDir\.sizeLimit$"
-)
+_AMOUNT = re.compile(r"\.(requests|limits|overhead)\.[^[]+$|resourceFieldRef\.divisor$|emptyDir\.sizeLimit$")
 _GPU = re.compile(r"gpu|mig-", re.IGNORECASE)
 _DEVICE = re.compile(r"/(tpu|neuron|gaudi)")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tests.conformance import gangs
 from tests.conformance.cases import NAMESPACE, Await, Change, Create, Remove, Report, Step, Tree
 
 if TYPE_CHECKING:
@@ -28,9 +29,14 @@ _PATHS = {
     "ConfigMap": ("/api/v1", "configmaps"),
     "Secret": ("/api/v1", "secrets"),
     "Namespace": ("/api/v1", "namespaces"),
+    "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
+    **{f"PodGroup.{group}": (f"/apis/{group}/{version}", "podgroups") for group, version in gangs.VERSIONS.items()},
 }
-_CLUSTER_SCOPED = ("ClusterTrainingRuntime", "Namespace")
-OBSERVED = ("TrainJob", "JobSet", "ConfigMap", "Secret", "TrainingRuntime", "ClusterTrainingRuntime")
+_CLUSTER_SCOPED = ("ClusterTrainingRuntime", "Namespace", "PriorityClass")
+OBSERVED = (
+    *("TrainJob", "JobSet", "ConfigMap", "Secret", "TrainingRuntime", "ClusterTrainingRuntime"),
+    *gangs.KINDS,
+)
 _FEW = 20
 """Namespaces that are asked one by one; a list of the whole server takes as long as asking so many."""
 FENCE_SECONDS = 60.0
@@ -71,6 +77,14 @@ class Side:
     # -- requests -------------------------------------------------------------------------------------------------
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Answer:
+        """Send one request, and again while the server asks for time: for a moment it serves no list of a new kind."""
+        deadline = time.monotonic() + FENCE_SECONDS
+        while (answer := self._send(method, path, body, content_type)).code == http.HTTPStatus.TOO_MANY_REQUESTS:
+            assert time.monotonic() < deadline, answer
+            time.sleep(0.05)
+        return answer
+
+    def _send(self, method: str, path: str, body: Any, content_type: str) -> Answer:
         """Send one request on this thread's connection; a connection that the server has closed is made anew."""
         text = None if body is None else json.dumps(body)
         for last in (False, True):

@@ -6,51 +6,40 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conformance.cases import Case, Change, Create, Remove, Step
+from tests.conformance.cases import Change, Remove, Step
 from tests.conformance.compare import ABSENT, Difference
 from tests.conformance.differences import DECLARED, explain
 from tests.conformance.documents import (
     COMPLETED,
     FAILED,
     container,
+    counts,
     patch,
     patch_job,
     replicated_job,
     reported,
     runtime,
     torch,
-    train_job,
+)
+from tests.conformance.planted import (
+    CONTAINER,
+    ENV,
+    JOB,
+    JOBSET,
+    OWNED,
+    OWNED_POD,
+    POD,
+    SNAPSHOT,
+    difference,
+    explained_by,
 )
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Tree
 
 KUEUE = "kueue.x-k8s.io/manager"
-POD = "spec.replicatedJobs[node].template.spec.template"
-CONTAINER = f"{POD}.spec.containers[node]"
-ENV = f"{CONTAINER}.env"
-OWNED_POD = 'owned.f:spec.f:replicatedJobs.k:{"name":"node"}.f:template.f:spec.f:template'
-OWNED = f'{OWNED_POD}.f:spec.f:containers.k:{{"name":"node"}}'
 PET = {"name": "PET_NNODES", "value": "1"}
-JOBSET, JOB, SNAPSHOT = "JobSet job", "TrainJob job", "ConfigMap job-runtime-snapshot"
 TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
-
-
-def difference(
-    place: str,
-    path: str,
-    reference: Any,
-    ours: Any,
-    *,
-    spec: Tree | None = None,
-    on: Tree | None = None,
-    then: tuple[Step, ...] = (),
-    message: str = "",
-) -> Difference:
-    """Return a difference at the last step of a case: a TrainJob with a `spec` `on` a runtime, and what came `then`."""
-    steps = (Create(train_job(**(spec or {}))), *then)
-    case = Case("planted", steps, (on or torch(replicated_job()),))
-    return Difference(case, len(then), steps[-1], place, path, reference, ours, message)
 
 
 def patched(*entries: Tree, **spec: Any) -> Change:
@@ -93,11 +82,6 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
 def test_declared_differences_have_ids_and_reasons() -> None:
     assert len({declared.id for declared in DECLARED}) == len(DECLARED)
     assert all(declared.what and declared.reason for declared in DECLARED)
-
-
-def explained_by(found: Difference) -> str | None:
-    declared = explain(found)
-    return declared.id if declared else None
 
 
 # -- an end that is final ---------------------------------------------------------------------------------------------
@@ -181,6 +165,30 @@ def test_a_job_that_ended_is_not_suspended(path: str, reference: Any, ours: Any,
     assert (explained_by(found) == "ended-is-not-suspended") is known
     if not known:
         assert explained_by(found) is None
+
+
+RUNS, WAITS = (reported(counts(ready=ready)) for ready in (1, 0))
+RESUMED = {"type": "Suspended", "status": "False", "reason": "Resumed"}
+
+
+@pytest.mark.parametrize(
+    ("then", "spec", "sides", "known"),
+    [
+        ((RESUME, RUNS), {}, ([RESUMED], ABSENT), True),
+        ((RESUME, WAITS), {}, ([RESUMED], ABSENT), False),
+        ((RESUME, RUNS, WAITS), {}, ([RESUMED], ABSENT), False),
+        ((RESUME,), {}, ([RESUMED], ABSENT), False),
+        ((RESUME, RUNS), {"activeDeadlineSeconds": 9}, ([RESUMED], ABSENT), False),
+        ((RESUME, RUNS), {}, (ABSENT, [RESUMED]), False),
+        ((RESUME, RUNS), {}, ([held("Suspended")], ABSENT), False),
+        ((RESUME, RUNS), {}, ([RESUMED], [held("Suspended")]), False),
+    ],
+)
+def test_a_job_that_runs_has_no_condition(
+    then: tuple[Step, ...], spec: Tree, sides: tuple[Any, Any], known: bool
+) -> None:
+    found = difference(JOB, "status.conditions", *sides, spec=spec, then=then)
+    assert explained_by(found) == ("runs-unconditionally" if known else None)
 
 
 # -- metadata that is taken back --------------------------------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.conformance import admission_cases, controller_cases, plain_cases, torch_cases
+from tests.conformance import admission_cases, controller_cases, gang_cases, mpi_cases, plain_cases, torch_cases
 from tests.conformance.cases import Case, Create
 from tests.conformance.compare import ABSENT, Verdict, tree_differences, verdict, verdict_differences
 from tests.conformance.differences import unexplained
@@ -32,6 +35,8 @@ def test_the_reference_equals_itself(itself: Drive) -> None:
         *controller_cases.SNAPSHOTS[:4],
         *torch_cases.PATCHES,
         *admission_cases.UPDATE[:10],
+        *mpi_cases.OBJECTS[:4],
+        *gang_cases.MEMBERS[:4],
         *collect(15),
     ]
     found = [difference for run in itself.run(cases) for difference in run.differences]
@@ -100,6 +105,30 @@ def test_snapshots_are_compared_as_trees() -> None:
     )
     assert tree_differences(one, same) == []
     assert tree_differences(one, other) == [("data.runtime.kind", "A", "B")]
+
+
+def keys(private: bytes, public: bytes) -> Tree:
+    pair = {"ssh-privatekey": private, "ssh-publickey": public}
+    data = {name: base64.b64encode(text).decode() for name, text in pair.items()}
+    secret = {"kind": "Secret", "metadata": {"name": "s"}, "type": "kubernetes.io/ssh-auth", "data": data}
+    found: Tree = normal(secret, "n-1", {})["data"]
+    return found
+
+
+def drawn(curve: ec.EllipticCurve) -> tuple[bytes, bytes]:
+    key = ec.generate_private_key(curve)
+    form = (serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return key.private_bytes(serialization.Encoding.PEM, *form), public + b"\n"
+
+
+def test_of_keys_their_kind_and_length_are_compared_and_that_they_fit() -> None:
+    (one, fits), (other, fits_other), shorter = drawn(ec.SECP521R1()), drawn(ec.SECP521R1()), drawn(ec.SECP256R1())
+    assert keys(one, fits) == keys(other, fits_other)
+    assert keys(one, fits) != keys(*shorter)
+    assert keys(one, fits) != keys(one, fits_other)
+    assert keys(one, fits) != keys(one, fits.rstrip(b"\n"))
+    assert keys(b"mine", b"mine")["ssh-privatekey"] == "bWluZQ=="
 
 
 def test_ownership_by_apply_is_compared() -> None:

@@ -2,6 +2,7 @@
 
 In order:
 
+0. a runtime that is named without its kind gets one (`settle_kind`);
 1. older generations take today's form (`generations`, `processes`);
 2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
 3. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
@@ -24,6 +25,7 @@ from trainplane.admission.processes import turn_processes
 from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
 from trainplane.admission.sameness import same, settled
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.meta import whole_seconds
 
@@ -71,6 +73,33 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
     stored = trees.get(old, "spec", "runtimePatches")
     filled = _with_patches(filled, stored if isinstance(stored, list) else None, now, warnings)
     return Defaulted(tree if filled is spec else {**tree, "spec": filled}, tuple(warnings))
+
+
+def leaves_kind_open(new: Tree, old: Tree | None) -> bool:
+    """Say whether a new TrainJob names a runtime that may be the namespace's or the cluster's."""
+    annotation = trees.get(new, "metadata", "annotations", names.ANNOTATION_RUNTIME_KIND)
+    return old is None and annotation == names.RUNTIME_KIND_ANY and isinstance(_ref(new), dict)
+
+
+def settle_kind(new: Tree, *, in_namespace: bool) -> Tree:
+    """Return a TrainJob that left the kind of its runtime open with the kind settled.
+
+    Without the annotation then, so that a worker that it is dispatched to does not settle it again in another way.
+
+    Args:
+        new: the TrainJob.
+        in_namespace: whether its namespace has a TrainingRuntime of that name; it goes before the cluster's.
+    """
+    kind = names.TRAINING_RUNTIME if in_namespace else names.CLUSTER_TRAINING_RUNTIME
+    settled = trees.put(new, "spec", "runtimeRef", "kind", value=kind)
+    settled = trees.drop(settled, "metadata", "annotations", names.ANNOTATION_RUNTIME_KIND)
+    if not settled["metadata"]["annotations"]:
+        settled = trees.drop(settled, "metadata", "annotations")
+    return settled  # type: ignore[no-any-return] # a tree stays one
+
+
+def _ref(job: Tree) -> Any:
+    return trees.get(job, "spec", "runtimeRef")
 
 
 def needs_runtime(new: Tree, old: Tree | None) -> bool:

@@ -35,9 +35,14 @@ class LoopThread:
         """Whether `close` was called."""
         return self._loop.is_closed()
 
+    @property
+    def inherited(self) -> bool:
+        """Whether this is a child's copy of its parent's loop, made by fork: nobody runs it."""
+        return os.getpid() != self._process
+
     def run(self, work: Coroutine[Any, Any, R]) -> R:
         """Run a coroutine on the loop and return its result. An interrupt (Ctrl-C) cancels it."""
-        if os.getpid() != self._process:
+        if self.inherited:
             work.close()
             raise RuntimeError(f"this {self.owner} was made before a fork: make a new one in the child")
         if self._loop.is_closed():
@@ -61,7 +66,7 @@ class LoopThread:
                     return
                 yield item
         finally:
-            if not self.closed:
+            if not self.closed and not self.inherited:
                 self.run(source.aclose())
 
     def close(self) -> None:

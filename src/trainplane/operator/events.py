@@ -70,7 +70,7 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[News]:
     was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
     if _turned(was, now, "True"):
         yield News("Normal", SUSPENDED, "suspended: pods are stopped or not started")
-    if was is not None and _turned(was, now, "False"):
+    if was is not None and was.status == "True" and (now is None or now.status == "False"):
         yield News("Normal", RESUMED, "resumed: pods may start")
     if has_started(before, after):
         yield News("Normal", STARTED, "pods are ready: training runs")

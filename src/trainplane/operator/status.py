@@ -3,6 +3,9 @@
 Conditions are the contract with Kueue and the SDK, so there are three and no more (docs/architecture/operator.md):
 Suspended, which says what the spec asks for; Complete and Failed, copied from the JobSet, or Failed by a deadline. A
 TrainJob that is finished stays so: its conditions no longer change, whatever the spec or a JobSet says later.
+
+After a resume, Suspended is False until pods run, and then it goes: the official SDK takes a TrainJob that has any
+condition for one that does not run, and would show every job that Kueue admitted as Created to its end.
 """
 
 from __future__ import annotations
@@ -34,12 +37,14 @@ _RESUMED: Final = Condition(names.SUSPENDED, "False", names.REASON_RESUMED, "spe
 def observe(job: TrainJob, jobset: SeenJobSet | None, now: datetime) -> TrainJobStatus:
     """Return the status that the TrainJob has now; without a JobSet, what was last seen of one stays."""
     conditions: Sequence[Condition] = job.status.conditions
+    jobs = (job.status.jobs_status if jobset is None else jobset.status.replicated_jobs_status) or ()
     if not is_finished(conditions):
         conditions = _suspension(job, conditions, now)
         if jobset is not None:
             conditions = _copied(conditions, jobset.status.conditions or (), now)
-    jobs = job.status.jobs_status if jobset is None else jobset.status.replicated_jobs_status
-    return TrainJobStatus(conditions=list(conditions), jobs_status=list(jobs or ()))
+        if ready_jobs(jobs) > ready_jobs(job.status.jobs_status) and not is_finished(conditions):
+            conditions = _running(job, conditions)
+    return TrainJobStatus(conditions=list(conditions), jobs_status=list(jobs))
 
 
 def fail(status: TrainJobStatus, reason: str, message: str, now: datetime) -> TrainJobStatus:
@@ -75,7 +80,7 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
     old = before.status
     changes: Tree = {}
     if old.conditions != after.conditions:
-        changes["conditions"] = [_written(condition) for condition in after.conditions]
+        changes["conditions"] = [_written(condition) for condition in after.conditions] or None
     if old.jobs_status != after.jobs_status:
         changes["jobsStatus"] = [to_tree(job) for job in after.jobs_status] or None
     if not changes:
@@ -92,6 +97,13 @@ def _suspension(job: TrainJob, conditions: Sequence[Condition], now: datetime) -
     if is_true(conditions, names.SUSPENDED):
         return upsert(conditions, _RESUMED, now)
     return conditions
+
+
+def _running(job: TrainJob, conditions: Sequence[Condition]) -> Sequence[Condition]:
+    """Drop Suspended=False, which has been said by now, unless a deadline counts from it."""
+    if job.spec.active_deadline_seconds:
+        return conditions
+    return [condition for condition in conditions if (condition.type, condition.status) != (names.SUSPENDED, "False")]
 
 
 def _settled(conditions: Sequence[Condition], wanted: Condition, now: datetime) -> Sequence[Condition]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from trainplane.admission.defaulting import default_trainjob, needs_runtime
+from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe
@@ -82,12 +82,17 @@ class Webhooks:
         """Fill in what the schema cannot, and turn older fields into today's."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new, old = request.decode(dict), _old(request)
+        sent, old = request.decode(dict), _old(request)
+        new = sent
+        if leaves_kind_open(sent, old):
+            own = settle_kind(sent, in_namespace=True)
+            found = await self._live(own, request.namespace)
+            new = own if found is not None else settle_kind(sent, in_namespace=False)
         runtime = None
         if needs_runtime(new, old):
             runtime, _ = await self._runtime(new, old, request.namespace)
         defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
-        return mutate(json_patch(new, defaulted.tree), warnings=defaulted.warnings)
+        return mutate(json_patch(sent, defaulted.tree), warnings=defaulted.warnings)
 
     async def validate_train_job(self, request: AdmissionRequest) -> Answer:
         """Say whether a TrainJob may be as it is."""

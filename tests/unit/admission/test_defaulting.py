@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from tests.unit.admission.objects import KUEUE, OURS, entry, job_patch, replicated_job, runtime, trainjob, with_spec
-from trainplane.admission.defaulting import default_trainjob
+from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, settle_kind
 from trainplane.admission.jsonpatch import json_patch
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, 890000, tzinfo=UTC)
@@ -30,6 +30,33 @@ def times(new: list[Any], old: list[Any] | None = None) -> list[str | None]:
     stored = None if old is None else trainjob(runtimePatches=old)
     patches = defaulted(trainjob(runtimePatches=new), stored)["spec"]["runtimePatches"]
     return [patch.get("time") for patch in patches]
+
+
+class TestKind:
+    OPEN: ClassVar[dict[str, Any]] = {"trainplane.dev/runtime-kind": "any"}
+
+    def job(self, **annotations: str) -> Any:
+        job = trainjob()
+        job["metadata"]["annotations"] = annotations
+        return job
+
+    @pytest.mark.parametrize(("own", "kind"), [(True, "TrainingRuntime"), (False, "ClusterTrainingRuntime")])
+    def test_the_namespaces_goes_first_and_the_mark_goes(self, own: bool, kind: str) -> None:
+        job = self.job(**self.OPEN, other="x")
+        assert leaves_kind_open(job, None)
+        settled = settle_kind(job, in_namespace=own)
+        assert settled["spec"]["runtimeRef"]["kind"] == kind
+        assert settled["metadata"]["annotations"] == {"other": "x"}
+        assert not leaves_kind_open(settled, None)
+        assert "annotations" not in settle_kind(self.job(**self.OPEN), in_namespace=own)["metadata"]
+
+    def test_only_of_what_is_new_and_says_so(self) -> None:
+        assert not leaves_kind_open(self.job(), None)
+        assert not leaves_kind_open(self.job(**{"trainplane.dev/runtime-kind": "mine"}), None)
+        assert not leaves_kind_open(self.job(**self.OPEN), trainjob())
+        broken = self.job(**self.OPEN)
+        broken["spec"]["runtimeRef"] = "torch"
+        assert not leaves_kind_open(broken, None)
 
 
 class TestTimes:

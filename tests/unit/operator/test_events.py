@@ -27,6 +27,8 @@ def test_the_turns_of_suspension() -> None:
     assert told(held, lifted) == ["Resumed"]
     assert told(lifted, held) == ["Suspended"]
     assert told(saying(), lifted) == []
+    assert told(held, saying(jobs=(counts(ready=1),))) == ["Resumed", "Started"]
+    assert told(lifted, saying(jobs=(counts(ready=1),))) == ["Started"]
 
 
 def test_a_start_is_the_first_ready_job() -> None:

@@ -65,6 +65,48 @@ def test_resumed_keeps_its_place() -> None:
     assert body["status"]["conditions"][0]["lastTransitionTime"] == STAMP
 
 
+RESUMED = condition("Suspended", "Resumed", status="False")
+
+
+def test_resumed_goes_when_pods_run() -> None:
+    said: dict[str, Any] = {"conditions": [RESUMED], "jobsStatus": [counts(active=1)]}
+    assert patch(view(said), jobset(counts(active=1))) is None
+    assert patch(view(said), jobset(counts(active=1, ready=1)))["status"] == {
+        "conditions": None,
+        "jobsStatus": [counts(active=1, ready=1)],
+    }
+    said["conditions"].append(condition("example.com/Other"))
+    body = patch(view(said), jobset(counts(active=1, ready=1)))
+    assert [one["type"] for one in body["status"]["conditions"]] == ["example.com/Other"]
+
+
+def test_resumed_goes_although_an_earlier_step_was_done_before() -> None:
+    done = counts("dataset-initializer", succeeded=1)
+    said = {"conditions": [RESUMED], "jobsStatus": [done, counts(active=1)]}
+    assert patch(view(said), jobset(done, counts(active=1, ready=1)))["status"]["conditions"] is None
+
+
+def test_resumed_and_running_at_once() -> None:
+    said = {"conditions": [condition("Suspended", "Suspended")], "jobsStatus": [counts(suspended=1)]}
+    assert status.observe(view(said), jobset(counts(active=1, ready=1)), NOW).conditions == []
+    still_asked = status.observe(view(said, suspend=True), jobset(counts(active=1, ready=1)), NOW).conditions
+    assert [(one.type, one.status) for one in still_asked] == [("Suspended", "True")]
+
+
+def test_resumed_stays_where_a_deadline_counts_from_it() -> None:
+    said = {"conditions": [RESUMED], "jobsStatus": [counts(active=1)]}
+    after = status.observe(view(said, activeDeadlineSeconds=60), jobset(counts(active=1, ready=1)), NOW)
+    assert [(one.type, one.status) for one in after.conditions] == [("Suspended", "False")]
+
+
+def test_resumed_stays_where_it_was_found_running_or_is_over() -> None:
+    said = {"conditions": [RESUMED], "jobsStatus": [counts(active=1, ready=1)]}
+    assert patch(view(said), jobset(counts(active=1, ready=1))) is None  # a takeover writes nothing
+    said["jobsStatus"] = [counts(active=1)]
+    body = patch(view(said), jobset(counts(succeeded=1), conditions=(condition("Completed"),)))
+    assert [one["type"] for one in body["status"]["conditions"]] == ["Suspended", "Complete"]
+
+
 def test_the_wording_of_the_reference_is_left_as_it_is() -> None:
     said = {"conditions": [condition("Suspended", "Suspended", "TrainJob is suspended")]}
     assert patch(view(said, suspend=True)) is None

@@ -51,6 +51,20 @@ async def test_resume_and_suspend_again() -> None:
     assert world.news() == ["JobSetCreated", "Resumed", "Suspended"]  # the second Suspended counts with the first
 
 
+async def test_a_resumed_trainjob_that_runs_has_no_condition() -> None:
+    world = await started(suspend=True)
+    world.edit(suspend=False)
+    await world.settle()
+    world.jobset_says(counts(active=1, ready=1))
+    assert await world.settle() == DONE
+    assert world.conditions() == []
+    assert world.train_job()["status"] == {"jobsStatus": [counts(active=1, ready=1)]}
+    world.edit(suspend=True)
+    await world.settle()
+    assert world.conditions() == [("Suspended", "True", "Suspended")]
+    assert world.news() == ["JobSetCreated", "Resumed", "Started", "Suspended"]
+
+
 async def test_patches_reach_a_suspended_jobset() -> None:
     world = await started(suspend=True)
     pod = {"template": {"spec": {"nodeSelector": {"pool": "gpu"}}}}

@@ -9,7 +9,7 @@ from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, t
 from tests.unit.operator.world import PIPELINE, World
 from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdict
 from trainplane.kube.testing.patches import json_patch
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, TRAIN_JOBS
+from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, TRAIN_JOBS, TRAINING_RUNTIMES
 from trainplane.operator.webhooks import (
     MUTATE_TRAIN_JOB,
     PATHS,
@@ -76,6 +76,25 @@ async def test_an_unchanged_patch_keeps_its_time(world: World) -> None:
     verdict = await ask(world, MUTATE_TRAIN_JOB, new, old)
     assert verdict.allowed
     assert verdict.patch == []
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["both", "the cluster's alone"])
+async def test_a_runtime_by_name_alone_is_the_namespaces_before_the_clusters(world: World, own: bool) -> None:
+    if own:
+        world.put(TRAINING_RUNTIMES, runtime(kind="TrainingRuntime", namespace=NAMESPACE))
+        world.sync()
+    job = train_job(meta={"annotations": {"trainplane.dev/runtime-kind": "any", "kept": "yes"}})
+    verdict = await ask(world, MUTATE_TRAIN_JOB, job)
+    stored = json_patch(job, [dict(operation) for operation in verdict.patch])
+    assert stored["spec"]["runtimeRef"]["kind"] == ("TrainingRuntime" if own else "ClusterTrainingRuntime")
+    assert stored["metadata"]["annotations"] == {"kept": "yes"}
+
+
+async def test_the_kind_of_a_stored_trainjob_is_never_settled_anew(world: World) -> None:
+    world.put(TRAINING_RUNTIMES, runtime(kind="TrainingRuntime", namespace=NAMESPACE))
+    world.sync()
+    job = train_job(meta={"annotations": {"trainplane.dev/runtime-kind": "any"}})
+    assert (await ask(world, MUTATE_TRAIN_JOB, job, train_job())).patch == []
 
 
 async def test_a_word_for_processes_needs_the_runtime(world: World) -> None:

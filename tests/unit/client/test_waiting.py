@@ -1,0 +1,92 @@
+"""Waiting: over when it is there, and never for what cannot come."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.client.backend import FakeBackend, a_job, failed
+from trainplane.client.errors import (
+    InvalidError,
+    JobDeletedError,
+    JobFailedError,
+    JobTimeoutError,
+    NotFoundError,
+    TrainplaneError,
+)
+from trainplane.client.types.jobs import Cause, LogLine, Step
+from trainplane.client.waiting import settled, wait, where
+
+
+async def test_the_wait_ends_with_the_change_that_brings_the_status_and_closes_the_watch() -> None:
+    backend = FakeBackend(a_job("Created"), a_job("Running"), a_job("Complete"))
+    seen: list[str] = []
+    job = await wait(backend, "job", {"Complete"}, 5, [lambda change: seen.append(change.status)])
+    assert (job.status, seen, backend.open_watches) == ("Complete", ["Created", "Running", "Complete"], 0)
+
+
+async def test_a_failure_is_raised_with_the_first_fault_and_its_last_lines() -> None:
+    lines = [LogLine("node-0", f"line {n}") for n in range(30)]
+    backend = FakeBackend(a_job("Running"), failed(), lines=lines)
+    with pytest.raises(JobFailedError) as caught:
+        await wait(backend, "job", {"Complete"}, 5)
+    assert caught.value.cause.step == "node-0"
+    assert caught.value.cause.log_tail == tuple(f"line {n}" for n in range(20, 30))
+    text = str(caught.value)
+    assert text.startswith("TrainJob job failed: Error in node-0 (exit code 3): the container ended with 3\n")
+    assert text.endswith("  line 29")
+    assert isinstance(caught.value, RuntimeError), "as code for the kubeflow SDK catches it"
+
+
+async def test_a_failure_that_was_asked_for_is_a_result() -> None:
+    assert (await wait(FakeBackend(failed()), "job", {"Complete", "Failed"}, 5)).status == "Failed"
+
+
+async def test_a_timeout_says_where_the_job_stands() -> None:
+    stuck = a_job("Created", steps=[Step("node-0", "Pending", "p", reason="ImagePullBackOff")])
+    backend = FakeBackend(stuck)
+    with pytest.raises(JobTimeoutError, match=r"not Complete after 0\.05 s: it is Created: node-0 ImagePullBackOff"):
+        await wait(backend, "job", {"Complete"}, 0.05)
+    assert backend.open_watches == 0
+    with pytest.raises(TimeoutError):
+        await wait(backend, "job", {"Running"}, 0.05)
+
+
+async def test_what_is_gone_or_never_was_is_said() -> None:
+    with pytest.raises(JobDeletedError, match="was deleted while"):
+        await wait(FakeBackend(a_job("Running"), deleted=True), "job", {"Complete"}, 5)
+    with pytest.raises(NotFoundError):
+        await wait(FakeBackend(), "job", {"Complete"}, 5)
+
+
+async def test_nobody_waits_for_what_cannot_come_any_more() -> None:
+    with pytest.raises(TrainplaneError, match="is Complete and will not become Failed"):
+        await wait(FakeBackend(a_job("Complete")), "job", {"Failed"}, 5)
+
+
+@pytest.mark.parametrize(
+    ("status", "wanted", "over"),
+    [
+        ("Running", {"Created"}, True),
+        ("Suspended", {"Created"}, True),
+        ("Complete", {"Running"}, True),
+        ("Created", {"Running"}, False),
+        ("Suspended", {"Running"}, False),
+        ("Failed", {"Created"}, False),
+        ("Complete", {"Failed"}, False),
+    ],
+)
+def test_a_status_that_was_passed_on_the_way_counts(status: str, wanted: set[str], over: bool) -> None:
+    assert settled(status, wanted) is over
+
+
+@pytest.mark.parametrize(("wanted", "seconds"), [({"Done"}, 5), (set(), 5), ({"Complete"}, 0)])
+async def test_what_can_never_be_waited_for_is_refused(wanted: set[str], seconds: float) -> None:
+    with pytest.raises(InvalidError):
+        await wait(FakeBackend(a_job()), "job", wanted, seconds)
+
+
+def test_where_a_job_stands_is_said_in_words() -> None:
+    assert "is the cluster reachable" in where(None)
+    assert where(a_job("Created", steps=[])) == "it is Created, with no pods yet"
+    held = a_job("Suspended", cause=Cause("Suspended", "no quota"))
+    assert where(held) == "it is Suspended (Suspended: no quota)"
