@@ -25,6 +25,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	for name in base operator; do $(PYTHON) -m uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
+	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  requirements/official.in --output-file requirements/official.txt
 	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 
@@ -41,6 +43,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	.venv/bin/lint-imports
 	$(PYTHON) -m trainplane.api.crds --check
 	$(PYTHON) runtimes/pin.py --check
+	$(PYTHON) docs/reference.py --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -63,9 +66,10 @@ lab-selftest: engines images ## the lab on itself: real control plane, pods, fle
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write the CRDs anew from the types, and the images into the runtimes
+manifests: $(VENV) ## write anew what is made from the types: CRDs, the SDK's reference page; and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
+	$(PYTHON) docs/reference.py
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
@@ -82,6 +86,16 @@ e2e: engines images ## the documents' examples and faults, with real pods
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
+
+OFFICIAL := build/official-sdk/stamp
+$(OFFICIAL): requirements/official.txt $(VENV)
+	$(PYTHON) -m uv venv --quiet --clear --python $(PYTHON) build/official-sdk
+	$(PYTHON) -m uv pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
+	@touch $@
+
+.PHONY: sdk
+sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
+	$(PYTEST) -p lab.pytest_plugin --suite sdk tests/sdk
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)

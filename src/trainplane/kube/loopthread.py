@@ -41,19 +41,31 @@ class LoopThread:
         return os.getpid() != self._process
 
     def run(self, work: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine on the loop and return its result. An interrupt (Ctrl-C) cancels it."""
+        """Run a coroutine on the loop and return its result.
+
+        An interrupt (Ctrl-C) cancels it, and is raised when it has ended: what it held is given back by then.
+        """
         if self.inherited:
             work.close()
             raise RuntimeError(f"this {self.owner} was made before a fork: make a new one in the child")
         if self._loop.is_closed():
             work.close()
             raise RuntimeError(f"this {self.owner} is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        tasks: list[asyncio.Task[R]] = []
+        ended = threading.Event()
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda _: ended.set())
+
+        self._loop.call_soon_threadsafe(start)
         try:
-            return future.result()
+            ended.wait()
         except BaseException:
-            future.cancel()
+            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 it may not have started yet
+            ended.wait()
             raise
+        return tasks[0].result()
 
     def iterate(self, stream: AsyncGenerator[R, None]) -> Generator[R, None, None]:
         """Iterate over an asynchronous generator; closing the iterator closes it."""

@@ -20,10 +20,12 @@ CREATED_AT = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 
 
 def a_runtime(**changes: Any) -> Runtime:
-    trainer = RuntimeTrainer(TrainerType.CUSTOM_TRAINER, "torch", "torch:1", 1)
-    return Runtime(
-        **{"name": "torch-distributed", "trainer": trainer, "kind": RuntimeKind.CLUSTER_TRAINING_RUNTIME} | changes
-    )
+    base: dict[str, Any] = {
+        "name": "torch-distributed",
+        "trainer": RuntimeTrainer(TrainerType.CUSTOM_TRAINER, "torch", "torch:1", 1),
+        "kind": RuntimeKind.CLUSTER_TRAINING_RUNTIME,
+    }
+    return Runtime(**base | changes)
 
 
 def a_job(status: str = "Created", **changes: Any) -> TrainJob:

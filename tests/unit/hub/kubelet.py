@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from trainplane.hub.kept.lines import nanoseconds
+from trainplane.kube.containerlogs import nanoseconds
 from trainplane.kube.testing.podlogs import stamp
 
 SECOND = 1_000_000_000

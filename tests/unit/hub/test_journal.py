@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.unit.hub.kubelet import SECOND, START, LogFile, line
 from trainplane.hub.kept.journal import Journal
-from trainplane.hub.kept.lines import NOTE, Resumption, note, resumed_from, since_time
+from trainplane.hub.kept.lines import NOTE, note
+from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ asynchronous and belongs to one event loop; the blocking client is a face over i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -16,8 +16,15 @@ if TYPE_CHECKING:
     from trainplane.client.types.runtimes import Runtime
 
 
+BackendKind: TypeAlias = Literal["kubernetes", "process", "container"]
+
+
 class Backend(Protocol):
     """A place to run TrainJobs. Errors are those of `client.errors`."""
+
+    @property
+    def kind(self) -> BackendKind:
+        """What it is; options say by this where they work."""
 
     async def list_runtimes(self) -> list[Runtime]:
         """Return the runtimes, a namespace's before the cluster's of the same name; what is malformed is left out."""
@@ -55,7 +62,10 @@ class Backend(Protocol):
         """Return what happened to the TrainJob and to what it is made of, in the order of time."""
 
     async def patch_job(self, name: str, patch: Tree) -> None:
-        """Merge-patch the TrainJob's document: suspend, resume, scale."""
+        """Merge-patch the TrainJob's document: suspend, resume."""
+
+    async def scale_job(self, name: str, num_nodes: int) -> None:
+        """Let the TrainJob go on with another number of nodes, from its last checkpoint; its name stays."""
 
     async def delete_job(self, name: str) -> None:
         """Delete the TrainJob and all that it is made of; raises NotFoundError."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.client.types.runtimes import UNKNOWN
 
 if TYPE_CHECKING:
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from trainplane.client.types.runtimes import Runtime
+
+DATASET_PATH: Final = names.PATH_DATASET
+"""Where a dataset initializer puts the data, in every node."""
+MODEL_PATH: Final = names.PATH_MODEL
+"""Where a model initializer puts the model, in every node."""
 
 CREATED: Final = "Created"
 """Accepted; not all of its nodes run yet."""
@@ -52,6 +58,16 @@ class Step:
     restarts: int = 0
     """How often its container was started again."""
 
+    def __str__(self) -> str:
+        from trainplane.client.display.text import say_step  # noqa: PLC0415 loaded when shown
+
+        return say_step(self)
+
+    def _repr_html_(self) -> str:
+        from trainplane.client.display.cards import step_card  # noqa: PLC0415 loaded when shown
+
+        return step_card(self)
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -74,6 +90,11 @@ class Cause:
         if self.log_tail:
             text += "\nits last lines:\n" + "\n".join(f"  {line}" for line in self.log_tail)
         return text
+
+    def _repr_html_(self) -> str:
+        from trainplane.client.display.cards import cause_card  # noqa: PLC0415 loaded when shown
+
+        return cause_card(self)
 
 
 @dataclass(frozen=True)
@@ -110,6 +131,18 @@ class TrainJob:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        from trainplane.client.display.text import say_job  # noqa: PLC0415 loaded when shown
+
+        return say_job(self)
+
+    def _repr_html_(self) -> str:
+        from datetime import UTC, datetime  # noqa: PLC0415 loaded when shown
+
+        from trainplane.client.display.cards import job_card  # noqa: PLC0415 as above
+
+        return job_card(self, datetime.now(UTC))
+
 
 @dataclass
 class Event:
@@ -128,6 +161,16 @@ class Event:
     """The worker cluster that it happened on; None for the cluster that was asked."""
     last_time: datetime | None = None
     """When it happened last."""
+
+    def __str__(self) -> str:
+        from trainplane.client.display.text import say_event  # noqa: PLC0415 loaded when shown
+
+        return say_event(self)
+
+    def _repr_html_(self) -> str:
+        from trainplane.client.display.cards import event_card  # noqa: PLC0415 loaded when shown
+
+        return event_card(self)
 
 
 @dataclass(frozen=True)

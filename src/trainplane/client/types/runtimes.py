@@ -56,3 +56,13 @@ class Runtime:
     """The model that it fine-tunes, where it has one."""
     deprecated: bool = False
     """Its admin asks to choose another."""
+
+    def __str__(self) -> str:
+        from trainplane.client.display.text import say_runtime  # noqa: PLC0415 loaded when shown
+
+        return say_runtime(self)
+
+    def _repr_html_(self) -> str:
+        from trainplane.client.display.cards import runtime_card  # noqa: PLC0415 loaded when shown
+
+        return runtime_card(self)

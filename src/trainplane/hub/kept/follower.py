@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.hub.errors import HubError
-from trainplane.hub.kept import stream as logstream
-from trainplane.hub.kept.lines import Resumption, note, resumed_from, since_time
+from trainplane.hub.kept.lines import note
+from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
+from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
 from trainplane.kube.errors import BadRequestError, ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 from trainplane.kube.resource import PODS
 
@@ -168,7 +169,7 @@ class Follower:
         """Read a log from where its journal ends to where the stream does."""
         newest = journal.newest()
         resumption = Resumption([] if newest is None else journal.since(resumed_from(newest)))
-        stream = logstream.read(
+        stream = containerlogs.read(
             client,
             self.job.record.namespace,
             self.pod.name,

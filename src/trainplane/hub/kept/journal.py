@@ -21,7 +21,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.kept.lines import NOTE, nanoseconds
+from trainplane.hub.kept.lines import NOTE
+from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

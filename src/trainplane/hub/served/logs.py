@@ -12,8 +12,9 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import NoLogError
-from trainplane.hub.kept.lines import NOTE, nanoseconds, text_of
+from trainplane.hub.kept.lines import NOTE, text_of
 from trainplane.hub.served.logquery import choose
+from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator

@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -134,27 +136,22 @@ def test_threads_share_a_client(client: SyncClient) -> None:
     assert len(client.list_all(PODS)) == 40
 
 
-def test_an_interrupt_cancels_the_request(
-    client: SyncClient, server: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _interrupt_once_asked(server: FakeServer) -> None:
+    """Press Ctrl-C when the request is on its way."""
+    while not server.requests:
+        time.sleep(0.001)
+    main = threading.main_thread().ident
+    assert main is not None
+    signal.pthread_kill(main, signal.SIGINT)
+
+
+def test_an_interrupt_cancels_the_request(client: SyncClient, server: FakeServer) -> None:
     server.add_fault(Hang())
-    real = asyncio.run_coroutine_threadsafe
-
-    def interrupted(work: object, loop: asyncio.AbstractEventLoop) -> object:
-        future: Any = real(work, loop)  # type: ignore[arg-type]
-
-        def raise_(timeout: float | None = None) -> None:
-            while not server.requests:
-                pass
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(future, "result", raise_)
-        return future
-
-    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    person = threading.Thread(target=_interrupt_once_asked, args=(server,))
+    person.start()
     with pytest.raises(KeyboardInterrupt):
         client.version()
-    monkeypatch.undo()
+    person.join()
 
     async def in_flight() -> int:
         for _ in range(5):

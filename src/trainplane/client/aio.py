@@ -1,0 +1,320 @@
+"""The SDK for code with an event loop; `client.TrainerClient` is the same without `await`."""
+
+from __future__ import annotations
+
+import os
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from trainplane.client.display.listing import Listing
+from trainplane.client.errors import InvalidError, UnsupportedError
+from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
+from trainplane.client.types.descriptions import Advice, Description, QueueAnswer
+from trainplane.client.types.jobs import COMPLETE, SUSPENDED
+from trainplane.client.types.runtimes import Runtime, TrainerType
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+    from typing import Self, TypeAlias
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.backend import Backend
+    from trainplane.client.types.initializers import Initializer
+    from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.trainers import Trainer
+
+    BackendConfig: TypeAlias = KubernetesBackendConfig | LocalProcessBackendConfig | ContainerBackendConfig
+
+ALL_STEPS = "all"
+"""The step that means every one of them, each line with its step in front."""
+
+PACKAGES_SECONDS = 600
+"""How long `get_runtime_packages` waits: an image of some gigabytes may have to be pulled first."""
+
+
+def default_runtime() -> str:
+    """Return the runtime of jobs that name none."""
+    return os.environ.get("DEFAULT_TRAINING_RUNTIME", "torch-distributed")
+
+
+def random_name() -> str:
+    """Return a name that begins with a letter, as pods and services must: a letter and eleven hex digits."""
+    import secrets  # noqa: PLC0415 slow to import
+    import string  # noqa: PLC0415 as above
+
+    return secrets.choice(string.ascii_lowercase) + secrets.token_hex(6)[:11]
+
+
+def open_backend(config: BackendConfig | None) -> Backend:
+    """Return the backend that a configuration asks for; none asks for the cluster that kubectl would use here."""
+    if config is None or isinstance(config, KubernetesBackendConfig):
+        from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 aiohttp is slow to import
+
+        return KubernetesBackend(config or KubernetesBackendConfig())
+    if isinstance(config, LocalProcessBackendConfig):
+        from trainplane.client.backends.process import ProcessBackend  # noqa: PLC0415 as above: the renderer
+
+        return ProcessBackend(config)
+    if isinstance(config, ContainerBackendConfig):
+        from trainplane.client.backends.container import ContainerBackend  # noqa: PLC0415 as above
+
+        return ContainerBackend(config)
+    raise InvalidError(
+        f"backend_config must be a KubernetesBackendConfig, LocalProcessBackendConfig or ContainerBackendConfig, "
+        f"and is a {type(config).__name__}"
+    )
+
+
+class AsyncTrainerClient:
+    """From a Python function to a distributed run. Use within one event loop, `async with`.
+
+    Every method stands in `TrainerClient` under the same name, without `await`.
+    """
+
+    def __init__(self, backend_config: BackendConfig | None = None, *, backend: Backend | None = None) -> None:
+        """Choose where jobs run: the cluster that kubectl would use here, or what `backend_config` says.
+
+        `backend` brings one that is there already; then the configuration is not looked at.
+
+        Raises:
+            TrainplaneError: the configuration cannot be used; nothing was sent yet.
+        """
+        self.backend = backend or open_backend(backend_config)
+
+    async def list_runtimes(self) -> list[Runtime]:
+        """Return the runtimes that jobs can be run on; a namespace's own hides the cluster's of the same name.
+
+        One that cannot be read is left out with a warning, and does not spoil the others.
+        """
+        return Listing(await self.backend.list_runtimes(), "runtimes")
+
+    async def get_runtime(self, name: str) -> Runtime:
+        """Return a runtime, the namespace's own before the cluster's.
+
+        Raises:
+            NotFoundError: neither has it; the message lists those that there are.
+        """
+        return await self.backend.get_runtime(name)
+
+    async def get_runtime_packages(self, runtime: Runtime) -> None:
+        """Print Python's version, the installed packages and the GPUs of a node of this runtime.
+
+        Runs a TrainJob of one node for that, and deletes it.
+
+        Raises:
+            InvalidError: the runtime takes no code of yours.
+        """
+        if runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER:
+            raise InvalidError(f"runtime {runtime.name} runs its own trainer: it has no packages to show")
+        from trainplane.client.inventory import print_inventory  # noqa: PLC0415 rare
+        from trainplane.client.types.trainers import CustomTrainer  # noqa: PLC0415 rare
+
+        name = await self.train(runtime, trainer=CustomTrainer(print_inventory, num_nodes=1))
+        try:
+            await self.wait_for_job_status(name, timeout=PACKAGES_SECONDS)
+            async with aclosing(self.get_job_logs(name)) as lines:
+                async for line in lines:
+                    print(line)  # noqa: T201 what it is for
+        finally:
+            await self.delete_job(name)
+
+    async def train(
+        self,
+        runtime: str | Runtime | None = None,
+        initializer: Initializer | None = None,
+        trainer: Trainer | None = None,
+        options: Sequence[Callable[..., None]] | None = None,
+    ) -> str:
+        """Submit a TrainJob and return its name: one request.
+
+        Args:
+            runtime: A runtime or its name; `torch-distributed` if you do not say.
+            initializer: What is fetched before training starts.
+            trainer: A function, script, image or torchtune's settings; None runs what the runtime has.
+            options: From `trainplane.options`: name, labels, queue, patches, ...
+
+        Raises:
+            InvalidError: an argument cannot mean anything, or the code cannot be shipped.
+            RefusedError: the cluster refused the TrainJob, with its reasons.
+        """
+        from trainplane.client.submission import compose  # noqa: PLC0415 packaging code imports half the library
+
+        document = compose(
+            runtime or default_runtime(),
+            initializer,
+            trainer,
+            options or (),
+            backend=self.backend.kind,
+            name=random_name,
+        )
+        return await self.backend.submit(document)
+
+    async def list_jobs(self, runtime: str | Runtime | None = None) -> list[TrainJob]:
+        """Return the TrainJobs, oldest first, or those of a runtime: two requests, however many there are."""
+        name = runtime.name if isinstance(runtime, Runtime) else runtime
+        return Listing(await self.backend.list_jobs(name), "TrainJobs")
+
+    async def get_job(self, name: str) -> TrainJob:
+        """Return a TrainJob as it is now.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        return await self.backend.get_job(name)
+
+    async def get_job_logs(
+        self, name: str, step: str = "node-0", follow: bool | None = False
+    ) -> AsyncGenerator[str, None]:
+        """Iterate over the lines that a step printed.
+
+        Args:
+            name: The TrainJob.
+            step: Such as `node-0` or `dataset-initializer`; `all` merges every step in the order of time, each line
+                with its step in front.
+            follow: Go on until the job has finished; a pod that is not there yet is waited for.
+
+        Raises:
+            NotFoundError: there is no such TrainJob or step.
+        """
+        stream = self.stream_job_logs(name, None if step == ALL_STEPS else [step], follow=bool(follow))
+        async with aclosing(stream) as lines:
+            async for line in lines:
+                yield str(line) if step == ALL_STEPS else line.text
+
+    async def stream_job_logs(
+        self, name: str, steps: Sequence[str] | None = None, *, follow: bool = True, tail: int | None = None
+    ) -> AsyncGenerator[LogLine, None]:
+        """Iterate over what the steps printed, merged in the order of time.
+
+        Args:
+            name: The TrainJob.
+            steps: Which; all if you do not say.
+            follow: Go on until the job has finished, through restarts and new pods.
+            tail: Begin with the last so many lines of each step.
+
+        Raises:
+            NotFoundError: there is no such TrainJob or step.
+        """
+        async with aclosing(self.backend.read_logs(name, steps, follow=follow, tail=tail)) as lines:
+            async for line in lines:
+                yield line
+
+    async def get_job_events(self, name: str) -> list[Event]:
+        """Return what happened to a TrainJob and to what it is made of, in the order of time."""
+        return Listing(await self.backend.list_events(name), "events")
+
+    async def wait_for_job_status(
+        self,
+        name: str,
+        status: Collection[str] = frozenset({COMPLETE}),
+        timeout: float = 600,  # noqa: ASYNC109 the name that the kubeflow SDK gave it
+        polling_interval: float = 2,
+        callbacks: Sequence[Callable[[TrainJob], None]] | None = None,
+    ) -> TrainJob:
+        """Return the TrainJob as soon as it has one of the statuses.
+
+        Args:
+            name: The TrainJob.
+            status: Of Created, Suspended, Running, Complete, Failed.
+            timeout: Seconds.
+            polling_interval: Accepted for code that was written for polling; a watch tells the moment.
+            callbacks: Called with the TrainJob at first and after each change.
+
+        Raises:
+            JobFailedError: it failed, and you did not ask for that: with the first step that failed and its last lines.
+            JobTimeoutError: it is still somewhere else; the message says where.
+            JobDeletedError: it was deleted meanwhile.
+        """
+        from trainplane.client.waiting import wait  # noqa: PLC0415 asyncio
+
+        if polling_interval <= 0 or polling_interval > timeout:
+            raise InvalidError(f"polling_interval must be more than 0 and at most timeout, and is {polling_interval:g}")
+        return await wait(self.backend, name, status, timeout, callbacks or ())
+
+    async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
+        """Iterate over the TrainJob as it is, then after each change, until it has finished or is deleted."""
+        from trainplane.client.types.jobs import FINISHED  # noqa: PLC0415 beside its use
+
+        async with aclosing(self.backend.watch_job(name)) as changes:
+            async for job in changes:
+                yield job
+                if job.status in FINISHED:
+                    return
+
+    async def describe_job(self, name: str) -> Description:
+        """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
+        import asyncio  # noqa: PLC0415 slow to import
+
+        job, events = await asyncio.gather(self.backend.get_job(name), self.backend.list_events(name))
+        told = await self.backend.explain_queue(name) if job.status == SUSPENDED else None
+        return Description(job, events, read_answer(told) if told else None)
+
+    async def suspend_job(self, name: str) -> None:
+        """Hold a TrainJob: its pods end, its place and its history stay. `resume_job` starts it again.
+
+        Raises:
+            UnsupportedError: Kueue has it: its queue decides.
+        """
+        await self._refuse_queued(name, "suspended")
+        await self.backend.patch_job(name, {"spec": {"suspend": True}})
+
+    async def resume_job(self, name: str) -> None:
+        """Let a suspended TrainJob go on.
+
+        Raises:
+            UnsupportedError: Kueue has it: it starts when there is quota.
+        """
+        await self._refuse_queued(name, "resumed")
+        await self.backend.patch_job(name, {"spec": {"suspend": False}})
+
+    async def scale_job(self, name: str, num_nodes: int) -> None:
+        """Let a TrainJob go on with another number of nodes: it starts again, from its last checkpoint if it has one.
+
+        The API keeps `spec.trainer` as it was created, so on a cluster the TrainJob is deleted and created again under
+        its name: the pods' logs so far go with it. A local job keeps them.
+
+        Raises:
+            InvalidError: the number is less than one.
+            RefusedError: the cluster does not take it, with its reason; the TrainJob is then as it was.
+        """
+        if num_nodes < 1:
+            raise InvalidError(f"num_nodes must be 1 or more, and is {num_nodes}")
+        await self.backend.scale_job(name, num_nodes)
+
+    async def delete_job(self, name: str) -> None:
+        """Delete a TrainJob with its pods and logs.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        await self.backend.delete_job(name)
+
+    async def close(self) -> None:
+        """Close connections. Jobs go on."""
+        await self.backend.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _refuse_queued(self, name: str, verb: str) -> None:
+        job = await self.backend.get_job(name)
+        if job.queue:
+            raise UnsupportedError(
+                f"TrainJob {name} cannot be {verb} by hand: queue {job.queue} decides when it runs. "
+                f"See describe_job({name!r}) for what it waits for"
+            )
+
+
+def read_answer(told: Tree) -> QueueAnswer:
+    """Return the hub's answer as types."""
+
+    def advices(field: str) -> tuple[Advice, ...]:
+        entries: list[dict[str, Any]] = told.get(field) or []
+        return tuple(Advice(e.get("what", ""), e.get("do", ""), bool(e.get("now"))) for e in entries)
+
+    return QueueAnswer(
+        told.get("summary", ""), told.get("position"), told.get("pending"), advices("causes"), advices("suggestions")
+    )

@@ -1,0 +1,5 @@
+"""Jobs as containers of this machine: `ContainerBackend`."""
+
+from trainplane.client.backends.container.backend import ContainerBackend
+
+__all__ = ["ContainerBackend"]

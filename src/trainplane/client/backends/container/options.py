@@ -1,0 +1,120 @@
+"""The options of `docker create` and `podman create` that make a container of a pod. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from trainplane.api import tree as trees
+from trainplane.api.jobset import Container as Window
+from trainplane.api.quantity import Quantity
+from trainplane.render.resources import gpus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.runner import Launch
+
+LABEL_JOB: Final = "trainer.kubeflow.org/trainjob-name"
+LABEL_STEP: Final = "trainer.kubeflow.org/step"
+LABEL_UID: Final = "trainplane.dev/trainjob-uid"
+
+
+def create_options(
+    launch: Launch, *, uid: str, number: int, network: Mapping[str, str], hosts: Mapping[str, str], podman: bool
+) -> Iterator[str]:
+    """Yield the options that make the container of a launch.
+
+    Args:
+        launch: The container.
+        uid: Of the TrainJob.
+        number: Of the pod among all pods of the job.
+        network: `name` and `ip` for the pod's first container, `container` for others: the first one's name.
+        hosts: Addresses of all pods by name.
+        podman: Whether the engine is podman.
+    """
+    labels = launch.pod["metadata"]["labels"]
+    yield from ("--name", launch.identity)
+    yield from ("--label", f"{LABEL_JOB}={labels['jobset.sigs.k8s.io/jobset-name']}")
+    yield from ("--label", f"{LABEL_STEP}={launch.place.job}-{launch.place.number}", "--label", f"{LABEL_UID}={uid}")
+    if "container" in network:
+        yield from ("--network", f"container:{network['container']}")
+    else:
+        yield from ("--network", network["name"], "--ip", network["ip"], "--hostname", launch.pod["spec"]["hostname"])
+        for name, address in hosts.items():
+            yield from ("--add-host", f"{name}:{address}")
+    yield from _limits(launch.container, number, podman=podman)
+    yield from _user(launch.pod, launch.container)
+    for mount in launch.mounts:
+        ending = ",readonly" if mount.read_only else ""
+        yield from ("--mount", f"type=bind,source={mount.source},target={mount.path}{ending}")
+    if launch.container.get("workingDir"):
+        yield from ("--workdir", launch.container["workingDir"])
+    if podman:
+        yield from ("--security-opt", "label=disable")  # folders of the job's are not labelled for containers
+
+
+def variable_options(variables: Mapping[str, str], present: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return options for variables, and those that the engine's own process must have.
+
+    A value in a command line can be read by all users of a machine, so an option names the variable and the engine
+    takes the value from its own environment. What the engine itself reads there keeps its meaning.
+    """
+    options: list[str] = []
+    handed = {name: value for name, value in variables.items() if name not in present and "\n" not in value}
+    for name, value in variables.items():
+        options += ["--env", name if name in handed else f"{name}={value}"]
+    return options, handed
+
+
+def command_words(launch: Launch, image: str) -> list[str]:
+    """Return the image and what it runs: a command takes the place of the image's entrypoint."""
+    if not launch.command:
+        return [image, *launch.args]
+    return ["--entrypoint", launch.command[0], image, *launch.command[1:], *launch.args]
+
+
+def listens(tables: str, port: int) -> bool:
+    """Say whether somebody listens on a port, by the kernel's tables /proc/net/tcp and tcp6."""
+    wanted = f":{port:04X}"
+    for line in tables.splitlines():
+        fields = line.split()
+        if len(fields) > 3 and fields[1].endswith(wanted) and fields[3] == "0A":
+            return True
+    return False
+
+
+def _limits(container: Tree, number: int, *, podman: bool) -> Iterator[str]:
+    limits: Tree = trees.get(container, "resources", "limits") or {}
+    if limits.get("memory") is not None:
+        amount = str(Quantity.of(limits["memory"]).value())
+        yield from ("--memory", amount, "--memory-swap", amount)
+    if limits.get("cpu") is not None:
+        yield from ("--cpus", f"{Quantity.of(limits['cpu']).milli_value() / 1000:g}")
+    count = gpus(Window(container))
+    numbers = range(number * count, (number + 1) * count)
+    if count and podman:
+        for device in numbers:
+            yield from ("--device", f"nvidia.com/gpu={device}")
+    elif count:
+        yield from ("--gpus", f'"device={",".join(map(str, numbers))}"')
+
+
+def _user(pod: Tree, container: Tree) -> Iterator[str]:
+    def said(name: str) -> Any:
+        own = trees.get(container, "securityContext", name)
+        return trees.get(pod, "spec", "securityContext", name) if own is None else own
+
+    user, group, shared = said("runAsUser"), said("runAsGroup"), trees.get(pod, "spec", "securityContext", "fsGroup")
+    if user is not None:
+        yield from ("--user", f"{user}:{group}" if group is not None else str(user))
+    if shared is not None:
+        yield from ("--group-add", str(shared))
+    if said("privileged"):
+        yield "--privileged"
+    for capability in trees.get(container, "securityContext", "capabilities", "add") or ():
+        yield from ("--cap-add", str(capability))
+    for capability in trees.get(container, "securityContext", "capabilities", "drop") or ():
+        yield from ("--cap-drop", str(capability))
+    if said("readOnlyRootFilesystem"):
+        yield "--read-only"

@@ -1,0 +1,318 @@
+"""TrainJobs on a cluster: each call is one or two requests, whatever the number of jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.client.backends.kubernetes.failures import translate, translated, words_of
+from trainplane.client.backends.kubernetes.hub import Hub, is_dispatched
+from trainplane.client.backends.kubernetes.logs import Reading, Wanted
+from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
+from trainplane.client.backends.kubernetes.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    EVENTS,
+    PODS,
+    TRAIN_JOBS,
+    TRAINING_RUNTIMES,
+)
+from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
+from trainplane.client.errors import InvalidError
+from trainplane.client.reading.events import choose_events, read_events
+from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.pods import job_of
+from trainplane.client.reading.runtimes import read_runtime
+from trainplane.client.types.runtimes import RuntimeKind
+from trainplane.kube import errors as kube
+from trainplane.kube.client import Client
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.config import load_config
+from trainplane.kube.transport import TransportSettings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.types.backends import KubernetesBackendConfig
+    from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.runtimes import Runtime
+    from trainplane.kube.clock import Clock
+
+SETTINGS: Final = TransportSettings(streams=4096)
+"""A log that is followed holds a stream for each node."""
+
+
+class KubernetesBackend:
+    """A cluster. Nothing is sent before the first call.
+
+    Args:
+        config: which cluster and namespace.
+        client: a client to use in place of one of its own; whoever gives it closes it.
+        clock: time, for tests.
+    """
+
+    def __init__(
+        self, config: KubernetesBackendConfig, *, client: Client | None = None, clock: Clock | None = None
+    ) -> None:
+        self._own = client is None
+        self._client = client or Client.connect(_cluster(config), settings=SETTINGS, clock=clock)
+        self._clock = clock or SystemClock()
+        self.namespace = config.namespace or self._client.namespace
+        self._hub = Hub(self._client, self.namespace)
+
+    @property
+    def kind(self) -> Literal["kubernetes"]:
+        """Where options must work that this backend is given."""
+        return "kubernetes"
+
+    # -- runtimes -------------------------------------------------------------------------------------------------
+
+    async def list_runtimes(self) -> list[Runtime]:
+        """Return the runtimes, by name: a namespace's in place of the cluster's of the same name."""
+        with translated("runtimes cannot be listed"):
+            shared, own = await asyncio.gather(
+                self._client.list_all(CLUSTER_TRAINING_RUNTIMES, limit=0),
+                self._client.list_all(TRAINING_RUNTIMES, self.namespace, limit=0),
+            )
+        found = _runtimes(shared, RuntimeKind.CLUSTER_TRAINING_RUNTIME)
+        found |= _runtimes(own, RuntimeKind.TRAINING_RUNTIME)
+        return [found[name] for name in sorted(found)]
+
+    async def get_runtime(self, name: str) -> Runtime:
+        """Return a runtime: the namespace's, else the cluster's."""
+        missing = (
+            f"there is no runtime {name}, neither of namespace {self.namespace} nor of the cluster: list_runtimes() "
+            "says which there are"
+        )
+        with translated(f"runtime {name} cannot be read", missing=missing):
+            try:
+                tree = await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
+            except kube.NotFoundError:
+                tree = await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
+        return read_runtime(tree)
+
+    async def _runtime_of(self, job: Tree) -> Runtime | None:
+        """Return the runtime that a TrainJob names; None if it is gone, or cannot be read."""
+        ref = trees.get(job, "spec", "runtimeRef") or {}
+        name = str(ref.get("name") or "")
+        try:
+            if ref.get("kind") == names.TRAINING_RUNTIME:
+                return read_runtime(await self._client.get(TRAINING_RUNTIMES, name, self.namespace))
+            return read_runtime(await self._client.get(CLUSTER_TRAINING_RUNTIMES, name))
+        except (kube.ApiError, InvalidError, ValueError):
+            return None
+
+    # -- what changes things --------------------------------------------------------------------------------------
+
+    async def submit(self, job: Tree) -> str:
+        """Create a TrainJob; returns its name.
+
+        A runtime by name alone may be the namespace's or the cluster's: our operator is asked to choose (see
+        `_with_open_kind`); another operator takes the cluster's, and if it says that there is none, the namespace's is
+        named in a second request.
+        """
+        name = str(trees.get(job, "metadata", "name"))
+        with translated(f"TrainJob {name} cannot be created"):
+            try:
+                created = await self._create(_with_open_kind(job))
+            except kube.ApiError as refusal:
+                if not _lacks_cluster_runtime(job, refusal):
+                    raise
+                try:
+                    created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
+                except kube.ApiError as second:
+                    raise (refusal if _says_not_found(second) else second) from None
+        return str(created["metadata"]["name"])
+
+    async def _create(self, job: Tree) -> Tree:
+        """Create a TrainJob, once: where the answer is lost, look whether it is there."""
+        try:
+            return await self._client.create(TRAIN_JOBS, job, self.namespace, field_manager=MANAGER)
+        except kube.TransportError as lost:
+            try:
+                found = await self._client.get(TRAIN_JOBS, job["metadata"]["name"], self.namespace)
+            except kube.KubeError:
+                raise lost from None
+            if trees.get(found, "spec", "trainer") != trees.get(job, "spec", "trainer"):
+                raise
+            return found
+
+    async def patch_job(self, name: str, patch: Tree) -> None:
+        """Merge-patch a TrainJob."""
+        with translated(f"TrainJob {name} cannot be changed", missing=self._missing(name)):
+            await self._client.patch(TRAIN_JOBS, name, patch, self.namespace, field_manager=MANAGER, type_=bytes)
+
+    async def scale_job(self, name: str, num_nodes: int) -> None:
+        """Let a TrainJob start again with another number of nodes."""
+        with translated(f"TrainJob {name} cannot be scaled to {num_nodes}", missing=self._missing(name)):
+            await replace(self._client, self.namespace, name, num_nodes, clock=self._clock, create=self._create)
+
+    async def delete_job(self, name: str) -> None:
+        """Delete a TrainJob; what it is made of follows."""
+        with translated(f"TrainJob {name} cannot be deleted", missing=self._missing(name)):
+            await self._client.delete(TRAIN_JOBS, name, self.namespace, type_=bytes)
+
+    # -- what is seen ---------------------------------------------------------------------------------------------
+
+    async def list_jobs(self, runtime: str | None = None) -> list[TrainJob]:
+        """Return the TrainJobs, oldest first: one request for them, and one for their pods.
+
+        On a hub, what is dispatched is asked of the hub view in place of pods, or beside them where there are both.
+        """
+        with translated("TrainJobs cannot be listed"):
+            jobs = await self._client.list_all(TRAIN_JOBS, self.namespace, limit=0)
+            if runtime is not None:
+                jobs = [job for job in jobs if trees.get(job, "spec", "runtimeRef", "name") == runtime]
+            local = not all(map(is_dispatched, jobs))
+            pods, views = await asyncio.gather(
+                self._client.list_all(PODS, self.namespace, labels=names.LABEL_JOBSET_NAME, limit=0)
+                if local
+                else _nothing([]),
+                self._hub.views() if any(map(is_dispatched, jobs)) else _nothing({}),
+            )
+        by_job: dict[str, list[Tree]] = {}
+        for pod in pods:
+            by_job.setdefault(job_of(pod) or "", []).append(pod)
+        found = [
+            read_job(job, pods_of(job, by_job.get(name, ())), runtime=None, view=views.get(name))
+            for job in jobs
+            if (name := str(trees.get(job, "metadata", "name")))
+        ]
+        return sorted(found, key=lambda job: (job.creation_timestamp, job.name))
+
+    async def get_job(self, name: str) -> TrainJob:
+        """Return a TrainJob: itself, its pods, its runtime, and events only where it failed and pods cannot say why."""
+        with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
+            job, pods, view = await self._look(name)
+            runtime = await self._runtime_of(job)
+            found = read_job(job, pods, runtime=runtime, view=view)
+            if is_finished(job) and found.cause and found.cause.step is None:
+                found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
+        return found
+
+    async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
+        """Yield the TrainJob as it is, then after each change that shows, until it is deleted."""
+        last: TrainJob | None = None
+        async with Mirror(self._client, self.namespace, name, self._hub, self._clock) as mirror:
+            runtime = await self._runtime_of(mirror.job)
+            while not mirror.gone:
+                news = mirror.news
+                job = read_job(mirror.job, mirror.pods, runtime=runtime, view=mirror.view)
+                if job != last:
+                    last = job
+                    yield job
+                await mirror.wait(news)
+
+    async def read_logs(
+        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+    ) -> AsyncGenerator[LogLine, None]:
+        """Yield what the steps printed, merged in the order of time; `tail`: only the last lines of each step."""
+        wanted = Wanted(None if steps is None else frozenset(steps), tail)
+        reading = Reading(self._client, self._hub, self.namespace, self._clock)
+        if follow:
+            lines = reading.follow(name, wanted)
+        else:
+            with translated(f"logs of TrainJob {name} cannot be read", missing=self._missing(name)):
+                job, pods, _ = await self._look(name)
+            if is_dispatched(job):
+                await self._hub.need(name)
+            lines = reading.now(job, pods, wanted)
+        async with aclosing(lines):
+            async for line in lines:
+                yield line
+
+    async def list_events(self, name: str) -> list[Event]:
+        """Return what happened to the TrainJob and to what it is made of, in the order of time."""
+        with translated(f"events of TrainJob {name} cannot be listed", missing=self._missing(name)):
+            job = await self._client.get(TRAIN_JOBS, name, self.namespace)
+            return read_events(await self._events(job, ()))
+
+    async def explain_queue(self, name: str) -> Tree | None:
+        """Return why the TrainJob is queued, as the hub's API answers; None where there is no such API."""
+        return await self._hub.queue(name)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._own:
+            await self._client.close()
+
+    async def _look(self, name: str) -> tuple[Tree, list[Tree], Tree | None]:
+        """Return a TrainJob, its pods and, if it is dispatched, the hub's view of it."""
+        labels = {names.LABEL_JOBSET_NAME: name}
+        job, pods = await asyncio.gather(
+            self._client.get(TRAIN_JOBS, name, self.namespace),
+            self._client.list_all(PODS, self.namespace, labels=labels, limit=0),
+        )
+        if not is_dispatched(job):
+            return job, pods_of(job, pods), None
+        view, remote = await self._hub.look(name)
+        return job, remote, view
+
+    async def _events(self, job: Tree, pods: Sequence[Tree]) -> list[Tree]:
+        if is_dispatched(job):
+            found = await self._hub.events(str(trees.get(job, "metadata", "name")))
+            if found is not None:
+                return found
+        return choose_events(await self._client.list_all(EVENTS, self.namespace), job, pods)
+
+    def _missing(self, name: str) -> str:
+        return f"there is no TrainJob {name} in namespace {self.namespace}"
+
+
+def _cluster(config: KubernetesBackendConfig) -> Any:
+    if config.client_configuration is not None:
+        return config.client_configuration
+    try:
+        return load_config(config.config_file, context=config.context)
+    except kube.KubeError as error:
+        raise translate(error, "no cluster can be used") from error
+
+
+async def _nothing(value: Any) -> Any:
+    return value
+
+
+def _runtimes(trees_: Sequence[Tree], kind: RuntimeKind) -> dict[str, Runtime]:
+    """Return runtimes by name; what no TrainJob can run on is left out."""
+    found = {}
+    for tree in trees_:
+        try:
+            runtime = read_runtime({**tree, "kind": kind.value})
+        except InvalidError:
+            continue
+        found[runtime.name] = runtime
+    return found
+
+
+def _with_kind(job: Tree, kind: str) -> Tree:
+    return trees.put(job, "spec", "runtimeRef", "kind", value=kind)  # type: ignore[no-any-return] # a tree stays one
+
+
+def _with_open_kind(job: Tree) -> Tree:
+    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say that it must be one.
+
+    Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
+    does not know the annotation takes what the kind says.
+    """
+    ref = trees.get(job, "spec", "runtimeRef") or {}
+    if ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) != names.CLUSTER_TRAINING_RUNTIME:
+        return job
+    annotations = {**(trees.get(job, "metadata", "annotations") or {})}
+    annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
+    marked = trees.put(job, "metadata", "annotations", value=annotations)
+    return _with_kind(marked, names.CLUSTER_TRAINING_RUNTIME)
+
+
+def _lacks_cluster_runtime(job: Tree, refusal: kube.ApiError) -> bool:
+    ref = trees.get(job, "spec", "runtimeRef") or {}
+    is_cluster = ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) == names.CLUSTER_TRAINING_RUNTIME
+    return is_cluster and _says_not_found(refusal)
+
+
+def _says_not_found(refusal: kube.ApiError) -> bool:
+    """Say whether a refusal is for want of the runtime, in our operator's words or the reference's."""
+    words = words_of(refusal)
+    return "TrainingRuntime" in words and ("there is no " in words or "not found" in words)

@@ -1,0 +1,52 @@
+"""What is drawn once for a job: SSH keys, where MPI's nodes are containers.
+
+The operator draws them with `cryptography`, which the SDK does without: then `ssh-keygen` does it.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainplane.api import names
+from trainplane.client.errors import InvalidError
+
+if TYPE_CHECKING:
+    from trainplane.api.tree import Tree
+    from trainplane.render.plan import KeptOnce
+
+
+def make_kept(kept: KeptOnce) -> Tree:
+    """Return an object that is made once and kept.
+
+    Raises:
+        InvalidError: nothing here can draw keys.
+    """
+    try:
+        content = kept.make()
+    except ImportError:
+        content = {"data": draw_keys()}
+    return {"apiVersion": kept.api_version, "kind": kept.kind, "metadata": {"name": kept.name}, **content}
+
+
+def draw_keys() -> dict[str, str]:
+    """Return a new pair of SSH keys as a Secret has them.
+
+    Raises:
+        InvalidError: there is no `ssh-keygen`.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "key"
+        command = ["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-m", "PEM", "-N", "", "-C", "", "-f", str(file)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise InvalidError(
+                "spec.runtimeRef: MPI needs SSH keys, and there is no ssh-keygen here: install openssh-client, or "
+                "`pip install cryptography`"
+            ) from error
+        pair = {names.MPI_SSH_PRIVATE_KEY: file, names.MPI_SSH_PUBLIC_KEY: file.with_suffix(".pub")}
+        return {name: base64.b64encode(path.read_bytes()).decode() for name, path in pair.items()}

@@ -1,0 +1,100 @@
+"""What the containers of a job printed: one file, in the order in which it came.
+
+    2026-11-15T05:11:08.123456Z node-1 epoch 3
+
+One writer stamps the lines of all steps, so they are merged already, and a line is read once however often its pod was
+made anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from trainplane.client.backends.local.moments import now, stamp
+from trainplane.client.reading.lines import read_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from datetime import datetime
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from trainplane.client.types.jobs import LogLine
+
+LONGEST: Final = 1 << 20
+"""Bytes after which a line without an end is written as one: a program that prints no newline must not fill memory."""
+
+
+class LogWriter:
+    """Writes the lines of all steps."""
+
+    def __init__(self, path: Path, clock: Callable[[], datetime] = now) -> None:
+        """Append to a file."""
+        self._file = path.open("ab", buffering=0)
+        self._clock = clock
+        self._begun: dict[str, bytes] = {}
+
+    def write(self, step: str, stream: str, data: bytes) -> None:
+        """Take what a container printed; `stream` tells containers of a step apart. A begun line waits for its end."""
+        *whole, rest = (self._begun.pop(stream, b"") + data).split(b"\n")
+        if len(rest) > LONGEST:
+            whole, rest = [*whole, rest], b""
+        if rest:
+            self._begun[stream] = rest
+        self._append(step, whole)
+
+    def close_stream(self, step: str, stream: str) -> None:
+        """Write what was begun: the container has ended."""
+        rest = self._begun.pop(stream, b"")
+        self._append(step, [rest] if rest else [])
+
+    def _append(self, step: str, lines: list[bytes]) -> None:
+        if lines:
+            head = f"{stamp(self._clock())} {step} ".encode()
+            self._file.write(b"".join(head + line.rstrip(b"\r") + b"\n" for line in lines))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class LogReader:
+    """Reads lines as they come."""
+
+    def __init__(self, path: Path, steps: Collection[str] | None) -> None:
+        """Read a file that may not be there yet; `steps` are the wanted ones, None for all."""
+        self._path = path
+        self._steps = steps
+        self._file: BinaryIO | None = None
+        self._begun = b""
+
+    def read(self) -> Iterator[LogLine]:
+        """Yield the lines that came since the last time."""
+        if self._file is None:
+            try:
+                self._file = self._path.open("rb")
+            except FileNotFoundError:
+                return
+        while data := self._file.read(1 << 20):
+            *whole, self._begun = (self._begun + data).split(b"\n")
+            for line in whole:
+                time, _, rest = line.partition(b" ")
+                step, _, text = rest.partition(b" ")
+                name = step.decode()
+                if self._steps is None or name in self._steps:
+                    yield read_line(name, time + b" " + text)
+
+    def read_last(self, count: int) -> list[LogLine]:
+        """Return the last so many lines of each step, in the order of time, and go on behind them."""
+        kept: dict[str, deque[tuple[int, LogLine]]] = {}
+        for number, line in enumerate(self.read()):
+            kept.setdefault(line.step, deque(maxlen=count)).append((number, line))
+        return [
+            line for _, line in sorted((entry for lines in kept.values() for entry in lines), key=lambda one: one[0])
+        ]
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()

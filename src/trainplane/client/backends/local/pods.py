@@ -1,0 +1,220 @@
+"""From a JobSet to pods: what JobSet and the Job controller would make of it. Pure.
+
+    plan = plan_of(rendering)
+    plan.jobs[0].count                       how many pods, each a `Place`
+    pod_at(plan, place, ...)                 the Pod document, named and labelled as in a cluster
+
+Names, labels and annotations are JobSet's (0.12), because clients find pods by them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainplane.api.tree import Tree
+
+COMPLETE: Final = "Complete"
+READY: Final = "Ready"
+NEVER: Final = "Never"
+ON_FAILURE: Final = "OnFailure"
+LABEL_RESTARTS: Final = "jobset.sigs.k8s.io/restart-attempt"
+_RUN: Final = frozenset({"command", "args"})
+
+
+class Place(NamedTuple):
+    """Where a pod stands in its JobSet."""
+
+    job: str
+    """The replicated job."""
+    replica: int
+    """Which of its Jobs."""
+    number: int
+    """Which pod of that Job."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """A replicated job: `replicas` Jobs of `completions` pods."""
+
+    name: str
+    replicas: int
+    parallelism: int
+    completions: int
+    retries: int
+    """How many containers may fail before a Job has failed."""
+    restart_policy: str
+    """OnFailure: the container starts again in its pod; Never: there is a new pod."""
+    seconds: int | None
+    """How long a pod may take."""
+    depends_on: tuple[tuple[str, str], ...]
+    """Replicated jobs that must be Complete or Ready before this one starts."""
+    template: Tree
+    """The pods' metadata and spec."""
+
+    @property
+    def places(self) -> Iterator[Place]:
+        """Where its pods stand, in order."""
+        for replica in range(self.replicas):
+            for index in range(self.completions):
+                yield Place(self.name, replica, index)
+
+
+@dataclass(frozen=True)
+class FailureRule:
+    """What happens when a Job fails."""
+
+    action: str
+    """FailJobSet, RestartJobSet or RestartJobSetAndIgnoreMaxRestarts."""
+    jobs: frozenset[str]
+    """Replicated jobs that it is for; all if empty."""
+    reasons: frozenset[str]
+    """Reasons of a Job's failure that it is for; all if empty."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All pods of a TrainJob, and when they start, end and start again."""
+
+    name: str
+    uid: str
+    subdomain: str
+    jobs: tuple[JobPlan, ...]
+    max_restarts: int
+    failure_rules: tuple[FailureRule, ...]
+    succeeds_with: frozenset[str]
+    """Replicated jobs whose success is the TrainJob's."""
+    any_suffices: bool
+    claims: frozenset[str]
+    """Volumes that all pods share, for as long as there is the TrainJob."""
+
+    @property
+    def places(self) -> Iterator[Place]:
+        """Where all pods stand, in order."""
+        return (place for job in self.jobs for place in job.places)
+
+    def job(self, name: str) -> JobPlan:
+        """Return the replicated job of a name, which there is."""
+        return next(job for job in self.jobs if job.name == name)
+
+    def number(self, place: Place) -> int:
+        """Return a pod's number among all."""
+        return list(self.places).index(place)
+
+    def hostname(self, place: Place) -> str:
+        """Return a pod's hostname; with the subdomain behind it, its address."""
+        return names.pod_hostname(self.name, *place)
+
+
+def plan_of(jobset: Tree, uid: str) -> Plan:
+    """Return what becomes of a JobSet."""
+    spec = jobset["spec"]
+    jobs: list[JobPlan] = []
+    in_order = trees.get(spec, "startupPolicy", "startupPolicyOrder") == "InOrder"
+    for entry in spec.get("replicatedJobs") or ():
+        jobs.append(_job_plan(entry, jobs[-1].name if in_order and jobs else None))
+    policy = spec.get("failurePolicy") or {}
+    success = spec.get("successPolicy") or {}
+    return Plan(
+        name=jobset["metadata"]["name"],
+        uid=uid,
+        subdomain=trees.get(spec, "network", "subdomain") or jobset["metadata"]["name"],
+        jobs=tuple(jobs),
+        max_restarts=policy.get("maxRestarts") or 0,
+        failure_rules=tuple(
+            FailureRule(
+                rule.get("action", "RestartJobSet"),
+                frozenset(rule.get("targetReplicatedJobs") or ()),
+                frozenset(rule.get("onJobFailureReasons") or ()),
+            )
+            for rule in policy.get("rules") or ()
+        ),
+        succeeds_with=frozenset(success.get("targetReplicatedJobs") or (job.name for job in jobs)),
+        any_suffices=success.get("operator") == "Any",
+        claims=frozenset(_claims(spec)),
+    )
+
+
+def _job_plan(entry: Tree, before: str | None) -> JobPlan:
+    job = trees.get(entry, "template", "spec") or {}
+    template = job.get("template") or {}
+    parallelism = job.get("parallelism")
+    parallelism = 1 if parallelism is None else int(parallelism)
+    completions = job.get("completions")
+    said = job.get("backoffLimit")
+    depends_on = [(need["name"], need.get("status", COMPLETE)) for need in entry.get("dependsOn") or ()]
+    if before is not None:
+        depends_on.append((before, READY))
+    return JobPlan(
+        name=entry["name"],
+        replicas=int(entry.get("replicas", 1)),
+        parallelism=parallelism,
+        completions=parallelism if completions is None else int(completions),
+        # A cluster's silence means 6, which is for nodes that are lost. Nothing is lost here: what failed fails again.
+        retries=0 if said is None else int(said),
+        restart_policy=trees.get(template, "spec", "restartPolicy") or ON_FAILURE,
+        seconds=job.get("activeDeadlineSeconds"),
+        depends_on=tuple(depends_on),
+        template=template,
+    )
+
+
+def _claims(spec: Tree) -> Iterator[str]:
+    for policy in spec.get("volumeClaimPolicies") or ():
+        for template in policy.get("templates") or ():
+            yield template["metadata"]["name"]
+
+
+def pod_at(plan: Plan, place: Place, *, suffix: str, attempt: int, now: str, address: str, machine: str) -> Tree:
+    """Return a new Pod, Pending. What its containers run is left out: with code in it, it may be a megabyte."""
+    job = plan.job(place.job)
+    hostname = plan.hostname(place)
+    metadata = job.template.get("metadata") or {}
+    parent = f"{plan.name}-{place.job}-{place.replica}"
+    jobset = {
+        names.LABEL_JOBSET_NAME: plan.name,
+        names.LABEL_REPLICATED_JOB: place.job,
+        names.LABEL_JOB_INDEX: str(place.replica),
+        LABEL_RESTARTS: str(attempt),
+        "jobset.sigs.k8s.io/replicatedjob-replicas": str(job.replicas),
+    }
+    index = {names.ANNOTATION_COMPLETION_INDEX: str(place.number)}
+    batch = {"batch.kubernetes.io/job-name": parent, "job-name": parent}
+    spec = job.template.get("spec") or {}
+    shown = {kind: [_shown(entry) for entry in spec[kind]] for kind in ("initContainers", "containers") if kind in spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{hostname}-{suffix}",
+            "uid": f"{plan.uid}-{hostname}-{suffix}",
+            "creationTimestamp": now,
+            "labels": {**(metadata.get("labels") or {}), **jobset, **index, **batch},
+            "annotations": {**(metadata.get("annotations") or {}), **jobset, **index},
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": parent, "controller": True}],
+        },
+        "spec": {**spec, **shown, "hostname": hostname, "subdomain": plan.subdomain, "nodeName": machine},
+        "status": {
+            "phase": "Pending",
+            "podIP": address,
+            "hostIP": address,
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": now}],
+        },
+    }
+
+
+def _shown(container: Tree) -> Tree:
+    return {key: value for key, value in container.items() if key not in _RUN}
+
+
+def main_container(pod_spec: Tree) -> str:
+    """Return the container whose lines are the step's."""
+    entries: list[Tree] = pod_spec.get("containers") or []
+    known = set(names.CONTAINER_OF_ANCESTOR.values())
+    return next((entry["name"] for entry in entries if entry["name"] in known), entries[0]["name"] if entries else "")

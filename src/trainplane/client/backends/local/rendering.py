@@ -1,0 +1,101 @@
+"""A TrainJob and its runtime, rendered by the operator's own pipeline, as what runs here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import document, names
+from trainplane.api import tree as trees
+from trainplane.api.errors import DecodeError
+from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
+from trainplane.api.trainjob import TrainJob
+from trainplane.client.backends.local import news
+from trainplane.client.backends.local.pods import plan_of
+from trainplane.client.errors import RefusedError
+from trainplane.render.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.pods import Plan
+    from trainplane.render.plan import KeptOnce, Runtime
+
+_POD_FIELDS: Final = {
+    "affinity": "there is one machine",
+    "nodeSelector": "there is one machine",
+    "priorityClassName": "jobs here do not give way to each other",
+    "runtimeClassName": "the backend's own settings choose the runtime",
+    "schedulerName": "nothing is scheduled",
+    "schedulingGates": "nothing is scheduled",
+    "serviceAccountName": "there is no cluster to speak to",
+    "tolerations": "there is one machine",
+    "topologySpreadConstraints": "there is one machine",
+}
+"""Fields of a pod that a machine without a cluster has no use for, and why; they change no result."""
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """What a TrainJob becomes on this machine."""
+
+    plan: Plan
+    objects: tuple[Tree, ...]
+    """ConfigMaps and Secrets that its pods refer to."""
+    kept: tuple[KeptOnce, ...]
+    """What is drawn once."""
+    ignored: tuple[News, ...]
+    """What has no effect here."""
+
+
+def render(job: Tree, runtime: Tree) -> Rendered:
+    """Return what a TrainJob becomes.
+
+    Raises:
+        RefusedError: a cluster would refuse it too; the message has all reasons.
+    """
+    pipeline = Pipeline.default()
+    try:
+        job_document = document.read(job, TrainJob)
+        runtime_document: Runtime
+        if runtime.get("kind") == names.TRAINING_RUNTIME:
+            runtime_document = document.read(runtime, TrainingRuntime)
+        else:
+            runtime_document = document.read(runtime, ClusterTrainingRuntime)
+    except DecodeError as error:
+        raise RefusedError(f"TrainJob {job['metadata']['name']}: {error}") from error
+    verdict = pipeline.validate(job_document, None, runtime_document)
+    if verdict.errors:
+        reasons = "; ".join(map(str, verdict.errors))
+        raise RefusedError(f"TrainJob {job['metadata']['name']} is refused: {reasons}")
+    rendering = pipeline.render(job_document, runtime_document)
+    *beside, jobset = (entry.tree for entry in rendering.objects)
+    return Rendered(
+        plan=plan_of(jobset, job_document.view.metadata.uid),
+        objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
+        kept=rendering.kept,
+        ignored=(*(news.News("Warning", "Warning", text) for text in verdict.warnings), *_ignored(job, jobset, beside)),
+    )
+
+
+def _ignored(job: Tree, jobset: Tree, beside: Sequence[Tree]) -> Iterator[News]:
+    for entry in jobset["spec"].get("replicatedJobs") or ():
+        spec = trees.get(entry, "template", "spec", "template", "spec") or {}
+        for name in sorted(spec.keys() & _POD_FIELDS.keys()):
+            yield news.ignored(f"{name} of job {entry['name']}", _POD_FIELDS[name])
+        for container in spec.get("containers") or ():
+            for probe in ("livenessProbe", "startupProbe"):
+                if container.get(probe):
+                    yield news.ignored(
+                        f"{probe} of container {container['name']}", "a training that hangs is yours to stop"
+                    )
+    for entry in beside:
+        if entry["kind"] not in {"ConfigMap", "Secret"}:
+            yield news.ignored(f"{entry['kind']} {entry['metadata']['name']}", "all pods start at once on one machine")
+    queue = trees.get(job, "metadata", "labels", names.LABEL_QUEUE)
+    if queue:
+        yield news.ignored(f"queue {queue}", "there is no Kueue: the job starts at once")
+    if trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE:
+        yield news.ignored("spec.managedBy", "there are no other clusters")

@@ -1,0 +1,333 @@
+"""Containers as processes: a session of its own for each, with this machine's files, memory and processors.
+
+What a container would keep apart is kept apart as far as processes can be: names and ports (`addresses`), working and
+temporary folders, processors by affinity, memory by watching, mounts by replacing their paths in variables and
+arguments. Images and users have no meaning here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import tree as trees
+from trainplane.api.jobset import Container as Window
+from trainplane.api.quantity import Quantity
+from trainplane.client.backends.local import machine, processes
+from trainplane.client.backends.local.news import ignored
+from trainplane.client.backends.local.runner import Exit
+from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
+from trainplane.client.errors import EngineError, InvalidError
+from trainplane.render.resources import gpus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.folder import JobFolder
+    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.runner import Launch
+    from trainplane.client.backends.local.volumes import Mount
+
+MEMORY_SECONDS: Final = 0.25
+"""Between two looks at the memory of a container that has a limit."""
+_STOP_SECONDS: Final = 0.05
+_SIGNALLED: Final = 128
+_SSHD: Final = "sshd"
+_IGNORED: Final = {"image": "processes have none: the interpreter's own packages are used"}
+_FRAMEWORKS: Final = ("PET_", "JAX_", "DMLC_", "OMPI_", "PRTE_", "PMIX_", "PADDLE_", "TORCHELASTIC_", "TRAINPLANE_")
+_RANKS: Final = frozenset(
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG"}
+)
+"""Variables of a training that must not come from the one that this process itself may be part of."""
+
+
+class ProcessRunner:
+    """Starts the containers of one job as processes."""
+
+    def __init__(self, folder: JobFolder, settings: Tree) -> None:
+        """Take the job's folder and settings: which interpreter, and where temporary files go."""
+        self._folder = folder
+        self._python = settings["python"]
+        self._scratch = Path(settings["scratch"])
+        self._keep = bool(settings.get("keep_packages"))
+        self._bin = folder.work / "bin"
+        self._plan: Plan | None = None
+        self._addresses = Addresses(frozenset(), folder.name)
+        self._mounts: dict[str, str] = {}
+
+    def judge(self, plan: Plan) -> Sequence[News]:
+        """Return what has no effect on processes; refuse what cannot be had."""
+        told: dict[str, News] = {}
+        wanted = 0
+        for job in plan.jobs:
+            spec = job.template.get("spec") or {}
+            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+                _must_have_command(job.name, container)
+                wanted += gpus(_window(container)) * job.replicas * job.completions
+                told.update(_without_effect(container))
+            if spec.get("securityContext"):
+                told["securityContext"] = ignored("securityContext", "processes run as you")
+        there = machine.gpu_count() if wanted else 0
+        if wanted > there:
+            raise InvalidError(
+                f"spec.trainer.resourcesPerNode: all nodes together ask for {wanted} GPUs; this machine has {there}: "
+                "ask for fewer, or for none to train on processors"
+            )
+        return list(told.values())
+
+    async def prepare(self, plan: Plan) -> None:
+        """Find ports for the pods, and lay out what they share."""
+        self._plan = plan
+        self._addresses = Addresses.of(plan)
+        self._scratch.mkdir(mode=0o700, exist_ok=True)
+        self._bin.mkdir(exist_ok=True)
+        python = shlex.quote(self._python)
+        programs = {"python": python, "python3": python, "torchrun": f"{python} -m torch.distributed.run"}
+        for name, program in programs.items():
+            script = self._bin / name
+            script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+            script.chmod(0o755)
+
+    def address(self, place: Place) -> str:  # noqa: ARG002 all pods have the same
+        """Return the loopback address."""
+        return LOOPBACK
+
+    def translate(self, text: str) -> str:
+        """Return a text of a file with addresses as they are here."""
+        return self._addresses.translate_file(text)
+
+    async def start(self, launch: Launch) -> RunningProcess:
+        """Start a container as a process.
+
+        Raises:
+            EngineError: there is no such program.
+        """
+        if self._plan is None:
+            raise EngineError("the runner was not prepared")
+        number = self._plan.number(launch.place)
+        home = self._folder.work / "pods" / launch.pod["metadata"]["name"] / "cwd"
+        home.mkdir(parents=True, exist_ok=True)
+        temporary = self._scratch / str(number)
+        temporary.mkdir(exist_ok=True)
+        variables = {
+            **_inherited(os.environ),
+            "GLOO_SOCKET_IFNAME": machine.loopback(),
+            "NCCL_SOCKET_IFNAME": machine.loopback(),
+            "TP_SOCKET_IFNAME": machine.loopback(),
+            "PET_LOCAL_ADDR": LOOPBACK,
+            "HOSTNAME": launch.pod["spec"]["hostname"],
+            "TMPDIR": str(temporary),
+            **_gpu_variables(launch.container, number),
+            **self._localised(self._addresses.variables(launch.variables), launch.mounts),
+            processes.MARK: launch.identity,
+        }
+        variables["PATH"] = f"{self._bin}{os.pathsep}{variables.get('PATH', os.defpath)}"
+        words = self._words(launch)
+        program = shutil.which(words[0], path=variables["PATH"])
+        if program is None:
+            raise EngineError(
+                f"container {launch.container['name']} runs {words[0]!r}, which is not on this machine: install it, or "
+                "use ContainerBackendConfig, which has the runtime's image"
+            )
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *words[1:],
+            env=variables,
+            cwd=self._directory(launch, home),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+        _bind(process.pid, launch.container, number)
+        limit = trees.get(launch.container, "resources", "limits", "memory")
+        waits = _is_sshd(launch.command)
+        bytes_allowed = Quantity.of(limit).value() if limit else 0
+        moved = {
+            port: to for (host, port), to in self._addresses.moved.items() if host == launch.pod["spec"]["hostname"]
+        }
+        return RunningProcess(process, launch.identity, bytes_allowed, moved, ready=waits)
+
+    async def clean(self) -> None:
+        """Remove temporary files; what was installed there stays if the user wants to keep it."""
+        if not self._keep:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _words(self, launch: Launch) -> list[str]:
+        """Return the command line as it is here."""
+        if _is_sshd(launch.command):
+            # All ranks run on this machine, so mpirun starts them itself and nobody has to let it in.
+            return [self._python, "-c", "import signal; signal.pause()"]
+        words = [*launch.command, *launch.args]
+        return [_relocated(self._addresses.translate(word), launch.mounts) for word in words]
+
+    def _localised(self, variables: Mapping[str, str], mounts: Sequence[Mount]) -> dict[str, str]:
+        return {name: _relocated(value, mounts) for name, value in variables.items()}
+
+    def _directory(self, launch: Launch, home: Path) -> Path:
+        wanted = launch.container.get("workingDir")
+        if not wanted:
+            return home
+        path = Path(_relocated(wanted, launch.mounts))
+        return path if path.is_dir() else home
+
+
+class RunningProcess:
+    """A container that runs as a process, with all that it starts."""
+
+    def __init__(
+        self, process: asyncio.subprocess.Process, mark: str, limit: int, moved: Mapping[int, int], *, ready: bool
+    ) -> None:
+        """Watch a process that was just started: its memory up to `limit` bytes, its ports where they were moved to."""
+        self._process = process
+        self._mark = mark
+        self._moved = moved
+        self._always_ready = ready
+        self._out_of_memory = False
+        self._guard = asyncio.ensure_future(self._watch_memory(limit)) if limit else None
+        self._started = processes.started_at(process.pid)
+
+    @property
+    def output(self) -> asyncio.StreamReader:
+        """What it prints."""
+        if self._process.stdout is None:
+            raise EngineError("the process has no output")
+        return self._process.stdout
+
+    @property
+    def record(self) -> Tree:
+        """What is needed to end it when the supervisor cannot."""
+        return {"pid": self._process.pid, "started": self._started, "mark": self._mark}
+
+    async def wait(self) -> Exit:
+        """Return how it ended; what it left running is ended, as the end of a container does."""
+        code = await self._ended()
+        if self._guard:
+            self._guard.cancel()
+        await self._end_rest()
+        if self._out_of_memory:
+            return Exit(_SIGNALLED + signal.SIGKILL, "OOMKilled")
+        return Exit(code if code >= 0 else _SIGNALLED - code)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Ask its first process to end, as in a container; end all when it has not by then."""
+        if self._process.returncode is not None:
+            return
+        if grace_seconds > 0:
+            processes.tell([self._process.pid], signal.SIGTERM)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended(), grace_seconds)
+                return
+        processes.tell(self._members(), signal.SIGKILL)
+
+    async def is_ready(self, probe: Tree) -> bool:
+        """Try a readiness probe from here; one that cannot be tried counts as passed."""
+        port = trees.get(probe, "tcpSocket", "port") or trees.get(probe, "httpGet", "port")
+        if self._always_ready or not isinstance(port, int):
+            return True
+        try:
+            _, writer = await asyncio.open_connection(LOOPBACK, self._moved.get(port, port))
+        except OSError:
+            return False
+        writer.close()
+        return True
+
+    async def _ended(self) -> int:
+        """Return the code of the first process. Not `Process.wait`, which waits for whoever has its output open too."""
+        while self._process.returncode is None:  # noqa: ASYNC110 as above
+            await asyncio.sleep(_STOP_SECONDS)
+        return self._process.returncode
+
+    def _members(self) -> set[int]:
+        return processes.members(self._process.pid, self._mark)
+
+    async def _end_rest(self) -> None:
+        while left := self._members() - {self._process.pid}:
+            processes.tell(left, signal.SIGKILL)
+            await asyncio.sleep(_STOP_SECONDS)
+
+    async def _watch_memory(self, limit: int) -> None:
+        while True:
+            await asyncio.sleep(MEMORY_SECONDS)
+            there = self._members()
+            if processes.memory(there) > limit:
+                self._out_of_memory = True
+                processes.tell(there, signal.SIGKILL)
+                return
+
+
+def _must_have_command(job: str, container: Tree) -> None:
+    if container.get("command"):
+        return
+    image = container.get("image") or "no image"
+    raise InvalidError(
+        f"spec.runtimeRef: container {container['name']} of the runtime's job {job} runs what its image ({image}) "
+        "says, and processes have no images: give a trainer with a function or a command, or use ContainerBackendConfig"
+    )
+
+
+def _without_effect(container: Tree) -> dict[str, News]:
+    told = {}
+    if container.get("image"):
+        told["image"] = ignored(f"image {container['image']}", _IGNORED["image"])
+    if container.get("securityContext"):
+        told["securityContext"] = ignored("securityContext", "processes run as you")
+    if _is_sshd(container.get("command") or ()):
+        told["sshd"] = ignored("sshd", "all ranks run on this machine, and mpirun starts them without it")
+    if trees.get(container, "resources", "limits", "cpu") and not machine.processors():
+        told["cpu"] = ignored("the limit of processors", f"{sys.platform} cannot bind processes to processors")
+    for mount in container.get("volumeMounts") or ():
+        path = mount["mountPath"]
+        told[path] = ignored(f"mount {path}", "a folder of the job stands for it, in variables and arguments")
+    return told
+
+
+def _is_sshd(command: Sequence[str]) -> bool:
+    return bool(command) and Path(command[0]).name == _SSHD
+
+
+def _window(container: Tree) -> Window:
+    return Window(container)
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value for name, value in environment.items() if name not in _RANKS and not name.startswith(_FRAMEWORKS)
+    }
+
+
+def _relocated(text: str, mounts: Sequence[Mount]) -> str:
+    """Return a text with paths of mounts replaced by the folders that stand for them."""
+    for mount in sorted(mounts, key=lambda mount: -len(mount.path)):
+        if mount.path in text and str(mount.source) != mount.path and not mount.path.startswith("/dev"):
+            source = str(mount.source).replace("\\", r"\\")
+            text = re.sub(rf"(?<![\w/.+-]){re.escape(mount.path)}(?![\w.-])", source, text)
+    return text
+
+
+def _gpu_variables(container: Tree, number: int) -> dict[str, str]:
+    """Return which GPUs a pod may use: pods take their shares one after the other."""
+    count = gpus(_window(container))
+    if not count:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(str(number * count + offset) for offset in range(count))}
+
+
+def _bind(pid: int, container: Tree, number: int) -> None:
+    """Bind a process, and all that it starts, to as many processors as its limit says, begun ones counted whole."""
+    limit = trees.get(container, "resources", "limits", "cpu")
+    there = machine.processors()
+    if limit is None or not there:
+        return
+    wanted = max(1, Quantity.of(limit).value())
+    os.sched_setaffinity(pid, machine.share(there, wanted, number * wanted))

@@ -1,0 +1,87 @@
+"""Plain text: tables that fit a terminal, and a line for each type."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from trainplane.client.display.facts import blame, devices, moment, nodes, progress, trouble
+from trainplane.client.types.jobs import FINISHED
+
+if TYPE_CHECKING:
+    from trainplane.client.display.tables import Table
+    from trainplane.client.types.jobs import Event, Step, TrainJob
+    from trainplane.client.types.runtimes import Runtime
+
+GAP: Final = "  "
+NARROWEST: Final = 24
+"""What the last column has at least; where less is left, it goes below its row."""
+
+
+def lay_out(table: Table, width: int) -> str:
+    """Return a table whose last column is wrapped at `width`. No cell is cut: names are there to be copied."""
+    if not table.headers:
+        return ""
+    *heads, last = (header.upper() for header in table.headers)
+    widths = [max(map(len, column)) for column in zip(heads, *(row[:-1] for row in table.rows), strict=True)]
+    begin = sum(widths) + len(GAP) * len(widths)
+    left = width - begin
+    longest = max(len(row[-1]) for row in table.rows)
+    below = left < min(NARROWEST, longest)
+    lines = [_line(heads, widths, last if not below else "")]
+    for row in table.rows:
+        told = row[-1]
+        if below:
+            lines.append(_line(row[:-1], widths, ""))
+            lines += [f"    {part}" for part in _wrapped(told, max(width, NARROWEST) - 4)]
+            continue
+        parts = _wrapped(told, left) or [""]
+        lines.append(_line(row[:-1], widths, parts[0]))
+        lines += [" " * begin + part for part in parts[1:]]
+    return "\n".join(lines)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _line(cells: tuple[str, ...] | list[str], widths: list[int], last: str) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    return GAP.join([*padded, last]).rstrip()
+
+
+def say_job(job: TrainJob) -> str:
+    """Say where a TrainJob stands: `TrainJob mnist: Running, 2 of 2 nodes run, 40 % done`."""
+    parts = [job.status]
+    if job.status not in FINISHED:
+        parts.append("{} of {} nodes run".format(*nodes(job)))
+    if told := progress(job):
+        parts.append(told)
+    where = f" on {job.cluster}" if job.cluster else ""
+    why = f" ({blame(job.cause)})" if job.cause else ""
+    return f"TrainJob {job.name}{where}: {', '.join(parts)}{why}"
+
+
+def say_step(step: Step) -> str:
+    """Say what a step does: `node-1: Pending, ImagePullBackOff: …`."""
+    where = f" on {step.node}" if step.node else ""
+    again = f", started again {step.restarts} times" if step.restarts > 1 else ", started again" * step.restarts
+    why = f", {trouble(step)}" if trouble(step) else ""
+    return f"{step.name}: {step.status or 'Unknown'}{where}{again}{why}"
+
+
+def say_runtime(runtime: Runtime) -> str:
+    """Say what a runtime offers: `torch-distributed: torch, 2 nodes with 4 gpu each`."""
+    trainer = runtime.trainer
+    each = f" with {computing} each" if (computing := devices(trainer.device, trainer.device_count)) else ""
+    number = f"{trainer.num_nodes} node{'' if trainer.num_nodes == 1 else 's'}"
+    model = f", fine-tunes {runtime.pretrained_model}" if runtime.pretrained_model else ""
+    return f"{runtime.name}: {trainer.framework}, {number}{each}{model}{', deprecated' if runtime.deprecated else ''}"
+
+
+def say_event(event: Event) -> str:
+    """Say what happened: `08:00:01 Warning FailedScheduling Pod mnist-node-0-0: …`."""
+    warning = "Warning " if event.type == "Warning" else ""
+    often = f" ({event.count} times)" if event.count > 1 else ""
+    whose = f"{event.involved_object_kind} {event.involved_object_name}"
+    return f"{moment(event):%H:%M:%S} {warning}{event.reason} {whose}: {event.message}{often}"

@@ -1,0 +1,24 @@
+"""What a node has: the function that `get_runtime_packages` ships."""
+
+from __future__ import annotations
+
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JAX_PROCESS_ID")
+"""Where launchers put a process's number; only the first process prints."""
+
+
+def print_inventory() -> None:
+    """Print Python's version, its packages, and the GPUs if there are any."""
+    import os  # noqa: PLC0415 shipped as it stands
+    import shutil  # noqa: PLC0415
+    import subprocess  # noqa: PLC0415
+    import sys  # noqa: PLC0415
+
+    if any(os.environ.get(name, "0") != "0" for name in RANKS):
+        return
+    print(f"Python: {sys.version}", flush=True)  # noqa: T201 its purpose
+    print("Packages:", flush=True)  # noqa: T201
+    subprocess.run([sys.executable, "-m", "pip", "list"], check=False)
+    gpus = shutil.which("nvidia-smi")
+    if gpus:
+        print("GPUs:", flush=True)  # noqa: T201
+        subprocess.run([gpus], check=False)

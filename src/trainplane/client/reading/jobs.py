@@ -1,0 +1,151 @@
+"""TrainJobs: the document, its pods and, where it is dispatched, the hub's view, as one thing that people look at.
+
+Status, in this order: Complete and Failed by their conditions; Suspended while something holds it; Running once all
+nodes of the training run (of an elastic one, as many as it needs); else Created.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.client.reading.causes import find_cause, is_held
+from trainplane.client.reading.moments import BEGINNING, read_moment
+from trainplane.client.reading.pods import HUB, STARTED, newest, phase_of, variable
+from trainplane.client.reading.runtimes import infer_runtime
+from trainplane.client.reading.steps import has_launcher, is_training, read_steps
+from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.types.runtimes import Runtime
+
+
+def read_job(
+    job: Tree, pods: Sequence[Tree], *, runtime: Runtime | None, view: Tree | None = None, events: Sequence[Tree] = ()
+) -> TrainJob:
+    """Return a TrainJob.
+
+    Args:
+        job: its document.
+        pods: its pods, former ones too.
+        runtime: its runtime; None infers what pods and spec tell of it.
+        view: the hub API's object of it, if it is dispatched.
+        events: its events, if at hand: they may know why it failed where pods are gone.
+    """
+    metadata = job.get("metadata") or {}
+    nodes = count_nodes(job, pods, runtime)
+    return TrainJob(
+        name=str(metadata.get("name") or ""),
+        runtime=runtime or infer_runtime(job, pods),
+        steps=read_steps(pods, job),
+        num_nodes=nodes,
+        creation_timestamp=read_moment(metadata.get("creationTimestamp")) or BEGINNING,
+        status=read_status(job, pods, nodes, view=view),
+        namespace=str(metadata.get("namespace") or ""),
+        cause=find_cause(job, pods, events, view=view),
+        cluster=_cluster(view),
+        queue=(metadata.get("labels") or {}).get(names.LABEL_QUEUE),
+        progress=_progress(job),
+        finished=finished_at(job),
+        labels=dict(metadata.get("labels") or {}),
+        annotations=dict(metadata.get("annotations") or {}),
+    )
+
+
+def read_status(job: Tree, pods: Sequence[Tree], nodes: int, *, view: Tree | None = None) -> str:
+    """Return the status of a TrainJob that has so many nodes."""
+    for kind, status in ((names.COMPLETE, COMPLETE), (names.FAILED, FAILED)):
+        if trees.get(job, "status", "conditions", ("type", kind), "status") == "True":
+            return status
+    if is_held(job, view):
+        return SUSPENDED
+    return RUNNING if _runs(job, pods, nodes, view) else CREATED
+
+
+def is_finished(job: Tree) -> bool:
+    """Say whether a TrainJob is over, for better or worse."""
+    return finished_at(job) is not None
+
+
+def finished_at(job: Tree) -> datetime | None:
+    """Return when a TrainJob was over; None if it is not."""
+    for kind in (names.COMPLETE, names.FAILED):
+        condition = trees.get(job, "status", "conditions", ("type", kind)) or {}
+        if condition.get("status") == "True":
+            return read_moment(condition.get("lastTransitionTime")) or BEGINNING
+    return None
+
+
+def count_nodes(job: Tree, pods: Sequence[Tree], runtime: Runtime | None) -> int:
+    """Return how many nodes train: as the TrainJob says, else its pods, else its runtime."""
+    said = trees.get(job, "spec", "trainer", "numNodes")
+    if isinstance(said, int):
+        return said
+    told = [bounds[1] for pod in pods if (bounds := _bounds(pod))]
+    if told:
+        return max(told)
+    there = sum(map(is_training, newest(pods)))
+    if runtime is not None:
+        return max(runtime.trainer.num_nodes, there)
+    return max(1, there)
+
+
+def _bounds(pod: Tree) -> tuple[int, int] | None:
+    """Return the least and the most nodes that a pod is told of by its framework's variables."""
+    for name in (names.TORCH_NNODES, names.JAX_NUM_PROCESSES, names.XGBOOST_NUM_WORKER, names.PADDLE_NNODES):
+        least, _, most = (variable(pod, name) or "").partition(":")
+        if least.isdecimal() and (not most or most.isdecimal()):
+            return int(least), int(most or least)
+    return None
+
+
+def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> bool:
+    training = {place: pod for place, pod in newest(pods).items() if is_training(place)}
+    if not training:
+        return not pods and (_is_ready(job) or _amount((view or {}).get("status") or {}, "readyPods") >= max(1, nodes))
+    bounds = next((bounds for pod in training.values() if (bounds := _bounds(pod))), None)
+    started = sum(phase_of(pod) in STARTED for pod in training.values())
+    if bounds and bounds[0] < bounds[1]:
+        return started >= bounds[0]
+    if has_launcher(training.values(), job):
+        launched = any(place.role == names.JOB_LAUNCHER for place in training)
+        return launched and started == len(training) >= nodes
+    return started == len(training) >= nodes
+
+
+def _is_ready(job: Tree) -> bool:
+    """Say whether the status tells that the training's Jobs have all their pods: where pods cannot be seen."""
+    entries = [
+        entry
+        for entry in trees.get(job, "status", "jobsStatus") or ()
+        if entry.get("name") in {names.JOB_NODE, names.JOB_LAUNCHER}
+    ]
+    return bool(entries) and all(_amount(entry, "ready") >= max(1, _amount(entry, "active")) for entry in entries)
+
+
+def _amount(entry: Tree, name: str) -> int:
+    value: Any = entry.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _cluster(view: Tree | None) -> str | None:
+    cluster = trees.get(view, "status", "cluster")
+    return None if cluster in {None, "", HUB} else str(cluster)
+
+
+def _progress(job: Tree) -> Progress | None:
+    told = trees.get(job, "status", "trainerStatus")
+    if not isinstance(told, dict):
+        return None
+    metrics = {str(one.get("name")): str(one.get("value")) for one in told.get("metrics") or ()}
+    return Progress(
+        told.get("progressPercentage"),
+        told.get("estimatedRemainingSeconds"),
+        metrics,
+        read_moment(told.get("lastUpdatedTime")),
+    )

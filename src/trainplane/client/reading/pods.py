@@ -1,0 +1,204 @@
+"""One pod: which place of its TrainJob it takes, which container does the work, and how that is doing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.client.reading.moments import BEGINNING, read_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from trainplane.api.tree import Tree
+
+ANNOTATION_CLUSTER: Final = "hub.trainplane.dev/cluster"
+"""On what the hub shows: the cluster that it is from."""
+HUB: Final = "hub"
+"""The value of that annotation for what is on the hub itself."""
+_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
+STARTED: Final = frozenset({"Running", "Succeeded"})
+"""Phases of a pod whose containers were all started."""
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Place(NamedTuple):
+    """What a pod is within its TrainJob; a pod that takes another's place has the same."""
+
+    role: str
+    """The replicated job: `node`, `launcher`, `dataset-initializer`, ..."""
+    job: int
+    """The number of the Job within the replicated job."""
+    pod: int
+    """The number of the pod within the Job."""
+
+
+def place_of(pod: Tree) -> Place | None:
+    """Return a pod's place; None if it is no pod of a JobSet."""
+    role = trees.get(pod, "metadata", "labels", names.LABEL_REPLICATED_JOB)
+    if not isinstance(role, str):
+        return None
+    labels = trees.get(pod, "metadata", "labels") or {}
+    annotations = trees.get(pod, "metadata", "annotations") or {}
+    index = annotations.get(names.ANNOTATION_COMPLETION_INDEX) or labels.get(names.ANNOTATION_COMPLETION_INDEX)
+    return Place(role, _number(labels.get(names.LABEL_JOB_INDEX)), _number(index))
+
+
+def _number(value: Any) -> int:
+    text = str(value or 0)
+    return int(text) if text.isdecimal() else 0
+
+
+def attempt_of(pod: Tree) -> int:
+    """Return how often the whole JobSet had been started again when a pod was made."""
+    return _number(trees.get(pod, "metadata", "labels", _RESTART_ATTEMPT))
+
+
+def name_of(pod: Tree) -> str:
+    """Return a pod's name."""
+    return str(trees.get(pod, "metadata", "name") or "")
+
+
+def job_of(pod: Tree) -> str | None:
+    """Return the name of a pod's TrainJob, which is its JobSet's."""
+    name = trees.get(pod, "metadata", "labels", names.LABEL_JOBSET_NAME)
+    return name if isinstance(name, str) else None
+
+
+def cluster_of(document: Tree) -> str | None:
+    """Return the worker cluster that a pod or event is from; None for the cluster that was asked."""
+    cluster = trees.get(document, "metadata", "annotations", ANNOTATION_CLUSTER)
+    return None if cluster in {None, "", HUB} else str(cluster)
+
+
+def created(pod: Tree) -> datetime:
+    """Return when a pod was created."""
+    return read_moment(trees.get(pod, "metadata", "creationTimestamp")) or BEGINNING
+
+
+def phase_of(pod: Tree) -> str | None:
+    """Return a pod's phase."""
+    phase = trees.get(pod, "status", "phase")
+    return str(phase) if phase else None
+
+
+def newest(pods: Iterable[Tree]) -> dict[Place, Tree]:
+    """Return the pod that has each place now: the one made last, of two of the same second the one that still lives."""
+    found: dict[Place, Tree] = {}
+    for pod in sorted(pods, key=lambda pod: (created(pod), phase_of(pod) not in ENDED, name_of(pod))):
+        place = place_of(pod)
+        if place is not None:
+            found[place] = pod
+    return dict(sorted(found.items()))
+
+
+def container_of(pod: Tree) -> Tree | None:
+    """Return the container of a pod that does its work: `node`, else the one named as the role, else the first."""
+    containers = trees.get(pod, "spec", "containers") or ()
+    place = place_of(pod)
+    wanted = [names.CONTAINER_NODE, *([place.role] if place else [])]
+    for name in wanted:
+        for container in containers:
+            if container.get("name") == name:
+                return dict(container)
+    return dict(containers[0]) if containers else None
+
+
+def container_name(pod: Tree) -> str:
+    """Return that container's name."""
+    return str((container_of(pod) or {}).get("name") or names.CONTAINER_NODE)
+
+
+def container_status(pod: Tree, name: str | None = None) -> Tree:
+    """Return the status of a container, of the one that does the work if none is named; empty before there is one."""
+    name = name or container_name(pod)
+    for group in ("containerStatuses", "initContainerStatuses"):
+        found = trees.get(pod, "status", group, ("name", name))
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def variable(pod: Tree, name: str) -> str | None:
+    """Return a variable of the container that does the work, where its value stands in the pod."""
+    value = trees.get(container_of(pod), "env", ("name", name), "value")
+    return value if isinstance(value, str) else None
+
+
+class Trouble(NamedTuple):
+    """Why a pod does not run, or how it ended badly."""
+
+    reason: str
+    message: str | None
+    exit_code: int | None = None
+    moment: datetime | None = None
+    """When it ended."""
+    container: str | None = None
+
+
+def trouble_of(pod: Tree) -> Trouble | None:
+    """Return what is wrong with a pod at present; None if nothing is, or if all that can be said is that it waits."""
+    return end_of(pod) or wait_of(pod)
+
+
+def end_of(pod: Tree) -> Trouble | None:
+    """Return how a pod, or the present run of one of its containers, ended, if badly."""
+    found = [end for status in _statuses(pod) if (end := _end(status, "state"))]
+    if found:
+        return min(found, key=lambda end: end.moment or BEGINNING)
+    return _pod_end(pod)
+
+
+def former_end_of(pod: Tree) -> Trouble | None:
+    """Return how the run before of a pod's containers ended, if badly."""
+    found = [end for status in _statuses(pod) if (end := _end(status, "lastState"))]
+    return min(found, key=lambda end: end.moment or BEGINNING, default=None)
+
+
+def wait_of(pod: Tree) -> Trouble | None:
+    """Return what a pod waits for that will not come by itself, such as an image or room on a machine."""
+    if phase_of(pod) in ENDED:
+        return None
+    scheduled = trees.get(pod, "status", "conditions", ("type", "PodScheduled")) or {}
+    if scheduled.get("status") == "False":
+        return Trouble(str(scheduled.get("reason") or "Unschedulable"), scheduled.get("message"))
+    for status in _statuses(pod):
+        waiting = trees.get(status, "state", "waiting") or {}
+        if waiting.get("reason") not in {None, "", "ContainerCreating", "PodInitializing"}:
+            return Trouble(str(waiting["reason"]), waiting.get("message"), container=status.get("name"))
+    return None
+
+
+def _statuses(pod: Tree) -> list[Tree]:
+    """Return the statuses of a pod's containers, those that are started first, first."""
+    groups = (trees.get(pod, "status", group) or () for group in ("initContainerStatuses", "containerStatuses"))
+    return [status for group in groups for status in group if isinstance(status, dict)]
+
+
+def _end(status: Tree, state: str) -> Trouble | None:
+    ended = trees.get(status, state, "terminated")
+    if not isinstance(ended, dict) or not ended.get("exitCode"):
+        return None
+    return Trouble(
+        str(ended.get("reason") or "Error"),
+        ended.get("message") or None,
+        int(ended["exitCode"]),
+        read_moment(ended.get("finishedAt")),
+        status.get("name"),
+    )
+
+
+def _pod_end(pod: Tree) -> Trouble | None:
+    """Return why a pod failed as a whole: evicted, preempted, past its deadline, its machine lost."""
+    if phase_of(pod) != "Failed":
+        return None
+    status = pod["status"]
+    target = trees.get(status, "conditions", ("type", "DisruptionTarget")) or {}
+    moment = read_moment(target.get("lastTransitionTime"))
+    if status.get("reason"):
+        return Trouble(str(status["reason"]), status.get("message"), moment=moment)
+    if target.get("status") == "True":
+        return Trouble(str(target.get("reason") or "Disrupted"), target.get("message"), moment=moment)
+    return Trouble("Error", status.get("message"))

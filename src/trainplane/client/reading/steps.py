@@ -1,0 +1,118 @@
+"""Steps: the pods of a TrainJob by the names that people use, each name's newest pod.
+
+Training pods are `node-0`, `node-1`, ... through all Jobs of their replicated job. With MPI the launcher is `node-0`
+and the nodes come after it, as in the `kubeflow` SDK. An initializer is called by its replicated job's name, and so is
+a job that an admin added, with a number where it has several pods.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.client.reading.devices import read_devices
+from trainplane.client.reading.pods import (
+    cluster_of,
+    container_of,
+    container_status,
+    name_of,
+    newest,
+    phase_of,
+    place_of,
+    trouble_of,
+    variable,
+)
+from trainplane.client.types.jobs import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.reading.pods import Place
+
+NODE: Final = names.JOB_NODE
+TRAINING: Final = frozenset({names.JOB_NODE, names.JOB_LAUNCHER})
+_ORDER: Final = {names.JOB_DATASET: 0, names.JOB_MODEL: 1, names.JOB_LAUNCHER: 3, names.JOB_NODE: 4}
+
+
+def read_steps(pods: Sequence[Tree], job: Tree | None = None) -> list[Step]:
+    """Return the steps: initializers, then other jobs, then nodes by number. `job` tells of pods yet to come."""
+    called = name_places(pods, job)
+    return [_step(called[place], pod) for place, pod in _sorted(newest(pods), called)]
+
+
+def name_places(pods: Iterable[Tree], job: Tree | None = None) -> dict[Place, str]:
+    """Return what each place is called."""
+    pods = list(pods)
+    numbers = number_places(pods)
+    several = {place.role for place, number in numbers.items() if number}
+    first = 1 if has_launcher(pods, job) else 0
+    return {place: _name(place.role, number, first, several) for place, number in numbers.items()}
+
+
+def number_places(pods: Iterable[Tree]) -> dict[Place, int]:
+    """Return the number of each place within its role, through all Jobs of the role."""
+    places = sorted({place for pod in pods if (place := place_of(pod))})
+    widths: dict[str, int] = {}
+    for place in places:
+        widths[place.role] = max(widths.get(place.role, 1), place.pod + 1)
+    return {place: place.job * widths[place.role] + place.pod for place in places}
+
+
+def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
+    """Say whether a launcher trains with the nodes: it is there, or the status names it, or the nodes are set up so."""
+    pods = list(pods)
+    roles = {place.role for pod in pods if (place := place_of(pod))}
+    known = {entry.get("name") for entry in trees.get(job, "status", "jobsStatus") or ()}
+    if roles | known:
+        if names.JOB_LAUNCHER in roles | known:
+            return True
+        if known:
+            return False
+    return any(trees.get(pod, "spec", "volumes", ("name", names.MPI_SSH_VOLUME)) for pod in pods)
+
+
+def is_training(place: Place) -> bool:
+    """Say whether the pod at a place trains."""
+    return place.role in TRAINING
+
+
+def _name(role: str, number: int, first: int, several: Collection[str]) -> str:
+    if role == names.JOB_LAUNCHER:
+        return f"{NODE}-{number}"
+    if role == names.JOB_NODE:
+        return f"{NODE}-{number + first}"
+    return f"{role}-{number}" if role in several else role
+
+
+def _sorted(pods: Mapping[Place, Tree], called: Mapping[Place, str]) -> list[tuple[Place, Tree]]:
+    def order(entry: tuple[Place, Tree]) -> tuple[int, str, int]:
+        place = entry[0]
+        name = called[place]
+        number = name.rpartition("-")[2]
+        return _ORDER.get(place.role, 2), place.role, int(number) if number.isdecimal() else 0
+
+    return sorted(pods.items(), key=order)
+
+
+def _step(name: str, pod: Tree) -> Step:
+    container = container_of(pod)
+    device, count = read_devices(container)
+    processes = variable(pod, names.TORCH_NPROC_PER_NODE)
+    status = container_status(pod)
+    trouble = trouble_of(pod)
+    ended = trees.get(status, "state", "terminated") or {}
+    return Step(
+        name=name,
+        status=phase_of(pod),
+        pod_name=name_of(pod),
+        device=device,
+        device_count=processes if processes and processes.isdecimal() else count,
+        cluster=cluster_of(pod),
+        node=trees.get(pod, "spec", "nodeName"),
+        reason=trouble.reason if trouble else None,
+        message=trouble.message if trouble else None,
+        exit_code=ended.get("exitCode"),
+        restarts=int(status.get("restartCount") or 0),
+    )

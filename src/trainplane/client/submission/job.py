@@ -1,0 +1,94 @@
+"""A TrainJob document from a runtime, an initializer, a trainer and options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from trainplane.api import names
+from trainplane.client.errors import InvalidError
+from trainplane.client.submission import secrets, sources, training
+from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
+from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.backend import BackendKind
+    from trainplane.client.types.initializers import Initializer
+    from trainplane.client.types.trainers import Trainer
+
+
+def compose(
+    runtime: str | Runtime,
+    initializer: Initializer | None,
+    trainer: Trainer | None,
+    options: Iterable[Callable[..., None]] = (),
+    *,
+    backend: BackendKind,
+    name: Callable[[], str],
+) -> Tree:
+    """Return the document to submit.
+
+    A runtime that is given by its name alone is the cluster's. Options come last and in order, each called with the
+    document so far, the trainer and the backend's kind. `name` makes one where no option gives it.
+
+    Raises:
+        InvalidError: something given cannot mean anything. CodeError, PlainSecretError and UnsupportedError say more.
+    """
+    _check_kind(runtime, trainer)
+    job: Tree = {
+        "apiVersion": names.API_VERSION,
+        "kind": names.TRAIN_JOB,
+        "metadata": {},
+        "spec": {"runtimeRef": _refer(runtime)},
+    }
+    spec = job["spec"]
+    if initializer and (fetched := sources.write_initializer(initializer)):
+        spec["initializer"] = fetched
+    described = training.write_trainer(trainer, initializer)
+    if described.trainer:
+        spec["trainer"] = described.trainer
+    if described.annotations:
+        job["metadata"]["annotations"] = described.annotations
+    for option in options:
+        _apply(option, job, trainer, backend)
+    if not job["metadata"].get("name"):
+        job["metadata"]["name"] = name()
+    secrets.refuse_plain(job)
+    return job
+
+
+def _apply(option: Any, job: Tree, trainer: Trainer | None, backend: BackendKind) -> None:
+    if not callable(option) or isinstance(option, type):
+        raise InvalidError(f"options must be made of trainplane.options, such as Name('my-job'), and one is {option!r}")
+    option(job, trainer, backend)
+
+
+def _refer(runtime: Any) -> Tree:
+    if isinstance(runtime, Runtime):
+        return {"name": runtime.name, "kind": runtime.kind.value}
+    if not isinstance(runtime, str) or not runtime:
+        raise InvalidError(f"runtime must be a Runtime or its name, and is {runtime!r}")
+    return {"name": runtime, "kind": RuntimeKind.CLUSTER_TRAINING_RUNTIME.value}
+
+
+def _check_kind(runtime: str | Runtime, trainer: Any) -> None:
+    """Refuse code of the user's on a runtime that brings its own, and the other way round."""
+    known = CustomTrainer, ScriptTrainer, CustomTrainerContainer, BuiltinTrainer
+    if trainer is not None and not isinstance(trainer, known):
+        expected = ", ".join(kind.__name__ for kind in known)
+        raise InvalidError(f"trainer must be one of {expected}, and is a {type(trainer).__name__}")
+    if trainer is None or not isinstance(runtime, Runtime):
+        return
+    builtin = runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER
+    if builtin and not isinstance(trainer, BuiltinTrainer):
+        raise InvalidError(
+            f"runtime {runtime.name} fine-tunes with {runtime.trainer.framework} and takes a BuiltinTrainer, "
+            f"not a {type(trainer).__name__}: choose another runtime for code of your own"
+        )
+    if not builtin and isinstance(trainer, BuiltinTrainer):
+        raise InvalidError(
+            f"runtime {runtime.name} runs code of yours and has no trainer built in: choose one of torchtune's for a "
+            f"BuiltinTrainer"
+        )

@@ -1,0 +1,106 @@
+"""Waiting for a TrainJob, told by its watch: no polling, and never for what cannot come any more."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainplane.client.errors import InvalidError, JobDeletedError, JobFailedError, JobTimeoutError, TrainplaneError
+from trainplane.client.tails import SEARCHED_LINES, find_telling
+from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, STATUSES, Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from trainplane.client.backends.backend import Backend
+    from trainplane.client.types.jobs import TrainJob
+
+TAIL_LINES = 10
+"""Lines of the failed step that an error shows: a traceback's end."""
+
+
+async def wait(
+    backend: Backend,
+    name: str,
+    wanted: Collection[str],
+    timeout_seconds: float,
+    callbacks: Sequence[Callable[[TrainJob], None]] = (),
+) -> TrainJob:
+    """Return the TrainJob as soon as its status is one of `wanted`; `callbacks` see each change before that.
+
+    Raises:
+        JobFailedError: it failed, and that was not wanted; with the first fault and its last lines.
+        JobTimeoutError: it is still somewhere else.
+        JobDeletedError: it is gone.
+        NotFoundError: it never was there.
+    """
+    check_wanted(wanted, timeout_seconds)
+    job: TrainJob | None = None
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            async with aclosing(backend.watch_job(name)) as changes:
+                async for job in changes:
+                    for callback in callbacks:
+                        callback(job)
+                    if settled(job.status, wanted):
+                        return job
+                    if job.status == FAILED:
+                        raise JobFailedError(job, await first_fault(backend, job))
+                    if job.status == COMPLETE:
+                        raise TrainplaneError(f"TrainJob {name} is Complete and will not become {named(wanted)}")
+    except TimeoutError as error:
+        raise JobTimeoutError(
+            f"TrainJob {name} is not {named(wanted)} after {timeout_seconds:g} s: {where(job)}"
+        ) from error
+    raise JobDeletedError(name)
+
+
+def check_wanted(wanted: Collection[str], timeout_seconds: float) -> None:
+    """Refuse what can never be waited for."""
+    unknown = sorted(set(wanted) - set(STATUSES))
+    if unknown or not wanted:
+        raise InvalidError(f"status must be among {named(STATUSES)}, and is {named(unknown) or 'empty'}")
+    if timeout_seconds <= 0:
+        raise InvalidError(f"timeout must be more than 0 seconds, and is {timeout_seconds:g}")
+
+
+def settled(status: str, wanted: Collection[str]) -> bool:
+    """Return whether the wait is over: it is there, or it passed by on the way."""
+    if status in wanted:
+        return True
+    passed = {CREATED} if status != FAILED else set()
+    if status == COMPLETE:
+        passed.add(RUNNING)
+    return bool(passed & set(wanted))
+
+
+async def first_fault(backend: Backend, job: TrainJob) -> Cause:
+    """Return why the TrainJob failed, with the last lines of the step that failed first."""
+    cause = job.cause or Cause("Failed", "nothing says why; see get_job_events and get_job_logs")
+    if cause.step is None or cause.log_tail:
+        return cause
+    try:
+        async with aclosing(backend.read_logs(job.name, [cause.step], follow=False, tail=SEARCHED_LINES)) as lines:
+            tail = [line.text async for line in lines]
+    except TrainplaneError:
+        return cause
+    return replace(cause, log_tail=find_telling(tail, TAIL_LINES))
+
+
+def where(job: TrainJob | None) -> str:
+    """Say in a sentence where a TrainJob stands."""
+    if job is None:
+        return "nothing was heard of it; is the cluster reachable?"
+    if job.cause:
+        return f"it is {job.status} ({job.cause})"
+    if job.status in FINISHED or not job.steps:
+        return f"it is {job.status}, with no pods yet" if not job.steps else f"it is {job.status}"
+    steps = ", ".join(f"{step.name} {step.reason or step.status}" for step in job.steps)
+    return f"it is {job.status}: {steps}"
+
+
+def named(statuses: Collection[str]) -> str:
+    """Join statuses as a sentence does."""
+    return " or ".join(statuses)

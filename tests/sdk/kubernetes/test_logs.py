@@ -1,0 +1,121 @@
+"""Logs of real pods: all ranks, from the first line, through restarts, stops and a killed API server."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.sdk.kubernetes.stage import PATIENCE, WAITING, is_in_order, runtime, texts, train_job
+from trainplane.client.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from tests.sdk.kubernetes.stage import Stage
+    from tests.suite import SuiteReport
+    from trainplane.client.types.jobs import LogLine
+
+COUNT = 200
+COUNTING = f"for i in $(seq {COUNT}); do echo line $i; sleep 0.01; done; sleep 1"
+STEADY = "i=0; while [ ! -e /tmp/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done; echo end $i; sleep 1"
+FIRST = "touch /shared/again; seq -f 'first %g' 40; exit 3"
+FAILS_ONCE = f"if [ ! -e /shared/again ]; then {FIRST}; fi; seq -f 'second %g' 5; {WAITING}"
+
+
+async def test_both_ranks_from_before_their_pods_to_the_end(stage: Stage) -> None:
+    stage.apply(runtime("shell", COUNTING))
+    await stage.backend.submit(train_job("two", trainer={"numNodes": 2}))
+    followed = await stage.logs("two", follow=True)
+    expected = [f"line {number}" for number in range(1, COUNT + 1)]
+    assert texts(followed, "node-0") == expected
+    assert texts(followed, "node-1") == expected
+    assert len(followed) == 2 * COUNT
+    assert is_in_order(followed)
+    assert (await stage.wait("two", "Complete", "Failed")).status == "Complete"
+
+    assert sorted(map(str, await stage.logs("two"))) == sorted(map(str, followed))
+    one = await stage.logs("two", steps=["node-1"])
+    assert [line.text for line in one] == expected
+    last = await stage.logs("two", tail=2)
+    assert texts(last, "node-0") == texts(last, "node-1") == expected[-2:]
+    with pytest.raises(NotFoundError, match="node-7"):
+        await stage.logs("two", steps=["node-7"])
+
+
+async def test_no_line_is_lost_or_repeated_while_the_api_server_is_killed(stage: Stage, report: SuiteReport) -> None:
+    stage.apply(runtime("shell", STEADY))
+    await stage.backend.submit(train_job("steady", trainer={"numNodes": 2}))
+    found: list[LogLine] = []
+    lines = stage.backend.read_logs("steady", None, follow=True)
+    async with aclosing(lines):
+        await stage.until(lines, found, 200)
+        stage.cluster.kill("kube-apiserver")
+        stage.cluster.revive("kube-apiserver")
+        await asyncio.to_thread(stage.cluster.wait_ready, seconds=PATIENCE)
+        await stage.until(lines, found, len(found) + 600)
+        await stage.tell("steady")
+        async with asyncio.timeout(PATIENCE):
+            found += [line async for line in lines]
+    for step in ("node-0", "node-1"):
+        *counted, end = texts(found, step)
+        assert counted == [f"line {number}" for number in range(1, len(counted) + 1)]
+        assert end == f"end {len(counted)}"
+    times = [line.time for line in found if line.time]
+    late = sum(one > other for one, other in itertools.pairwise(times))
+    assert late <= len(times) // 100
+    report.figure("sdk_log_lines_through_a_killed_api_server", len(found))
+    report.figure("sdk_log_lines_out_of_order", late)
+
+
+async def test_a_container_that_restarts_prints_on(stage: Stage) -> None:
+    shared: dict[str, Any] = {
+        "restartPolicy": "OnFailure",
+        "volumes": [{"name": "shared", "emptyDir": {}}],
+        "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
+    }
+    stage.apply(runtime("shell", FAILS_ONCE, **shared))
+    await stage.backend.submit(train_job("again"))
+    expected = [*(f"first {number}" for number in range(1, 41)), *(f"second {number}" for number in range(1, 6))]
+    found: list[LogLine] = []
+    lines = stage.backend.read_logs("again", ["node-0"], follow=True)
+    async with aclosing(lines):
+        await stage.until(lines, found, len(expected))
+        job = await stage.backend.get_job("again")
+        assert (job.status, job.steps[0].restarts, job.cause) == ("Running", 1, None)
+        assert [line.text for line in await stage.logs("again")] == expected
+        await stage.tell("again")
+        async with asyncio.timeout(PATIENCE):
+            found += [line async for line in lines]
+    assert [line.text for line in found] == expected
+
+
+async def test_a_job_that_is_stopped_and_resumed_shows_it_and_prints_on(stage: Stage) -> None:
+    stage.apply(runtime("shell", f"echo begin; {WAITING}; echo end; sleep 1"))
+    seen: list[str] = []
+    asked: set[str] = set()
+    await stage.backend.submit(train_job("held"))
+
+    async def watch() -> None:
+        async with aclosing(stage.backend.watch_job("held")) as changes:
+            async for job in changes:
+                if not seen or seen[-1] != job.status:
+                    seen.append(job.status)
+                if job.status == "Running" and "suspend" not in asked:
+                    asked.add("suspend")
+                    await stage.backend.patch_job("held", {"spec": {"suspend": True}})
+                elif job.status == "Suspended" and not job.steps and "resume" not in asked:
+                    asked.add("resume")
+                    await stage.backend.patch_job("held", {"spec": {"suspend": False}})
+                elif job.status == "Running" and "resume" in asked and "go" not in asked:
+                    asked.add("go")
+                    await stage.tell("held")
+                elif job.status in {"Complete", "Failed"}:
+                    return
+
+    async with asyncio.timeout(PATIENCE):
+        found, _ = await asyncio.gather(stage.logs("held", follow=True), watch())
+    assert seen[-1] == "Complete"
+    assert [status for status in seen if status != "Created"] == ["Running", "Suspended", "Running", "Complete"]
+    assert [line.text for line in found] == ["begin", "begin", "end"]

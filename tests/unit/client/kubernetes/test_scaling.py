@@ -1,0 +1,108 @@
+"""Scaling: refused before anything is deleted, and nothing of the user's lost on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.unit.client.reading.documents import NAMESPACE, train_job
+from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
+from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, replace, scaled
+from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.errors import TransportError
+from trainplane.kube.resource import Key
+from trainplane.kube.testing.faults import Refuse
+
+if TYPE_CHECKING:
+    from tests.unit.client.kubernetes.stage import Stage
+
+
+class QuickClock(SystemClock):
+    """Time that is not waited for."""
+
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+HERE = Key(NAMESPACE, "a")
+
+
+def a_job(**spec: Any) -> dict[str, Any]:
+    job = train_job("a")
+    job["metadata"] |= {"labels": {"team": "x"}, "annotations": {"note": "y"}, "finalizers": ["f"], "uid": "old"}
+    job["spec"] |= {"trainer": {"image": "i", "numNodes": 2}} | spec
+    job["status"] = {"conditions": []}
+    return job
+
+
+class TestTheNewDocument:
+    def test_it_is_what_the_user_wrote_with_another_number(self) -> None:
+        made = scaled(a_job(activeDeadlineSeconds=9), 5)
+        assert made["metadata"] == {"name": "a", "labels": {"team": "x"}, "annotations": {"note": "y"}}
+        assert made["spec"]["trainer"] == {"image": "i", "numNodes": 5}
+        assert made["spec"]["activeDeadlineSeconds"] == 9
+        assert "status" not in made
+
+    def test_what_kueue_wrote_is_kueues_to_write_again(self) -> None:
+        patches = [{"manager": "kueue.x-k8s.io/manager"}, {"manager": "trainplane.dev/sdk"}]
+        job = a_job(runtimePatches=patches, suspend=False)
+        job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
+        spec = scaled(job, 1)["spec"]
+        assert spec["runtimePatches"] == [{"manager": "trainplane.dev/sdk"}]
+        assert "suspend" not in spec
+
+    def test_a_job_that_is_held_by_hand_stays_held(self) -> None:
+        assert scaled(a_job(suspend=True), 1)["spec"]["suspend"] is True
+
+    def test_what_kubectl_noted_of_the_old_one_goes(self) -> None:
+        job = a_job()
+        job["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        assert "annotations" not in scaled(job, 1)["metadata"]
+
+
+class TestReplacing:
+    async def test_it_rehearses_deletes_and_creates(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, train_job("a"))
+        await stage.backend.scale_job("a", 4)
+        assert stage.server.objects(TRAIN_JOBS)[HERE]["spec"]["trainer"]["numNodes"] == 4
+        assert list(stage.server.objects(TRAIN_JOBS)) == [HERE], "the rehearsal leaves nothing"
+
+    async def test_a_refusal_comes_before_anything_is_deleted(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, train_job("a"))
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        stage.server.add_fault(Refuse(code=403, reason="Forbidden", verb="create"))
+        with pytest.raises((RefusedError, ForbiddenError), match="cannot be scaled to 9"):
+            await stage.backend.scale_job("a", 9)
+        assert stage.server.objects(TRAIN_JOBS)[HERE] == before
+
+    @pytest.mark.parametrize("failures", [2, 6])
+    async def test_a_cluster_that_stops_answering_is_asked_again_for_half_a_minute(
+        self, stage: Stage, failures: int
+    ) -> None:
+        stage.server.put(TRAIN_JOBS, train_job("a"))
+        asked: list[dict[str, Any]] = []
+
+        async def create(job: dict[str, Any]) -> dict[str, Any]:
+            asked.append(job)
+            if len(asked) <= failures:
+                raise TransportError("no answer")
+            return job
+
+        clock = QuickClock()
+        work = replace(stage.client, NAMESPACE, "a", 4, clock=clock, create=create)
+        if failures < ATTEMPTS:
+            await work
+        else:
+            with pytest.raises(UnreachableError, match="is deleted and could not be created again: no answer"):
+                await work
+        assert clock.slept == [1, 2, 4, 8, 16][: min(failures, ATTEMPTS - 1)]
+        assert {job["spec"]["trainer"]["numNodes"] for job in asked} == {4}
+
+    async def test_one_that_is_not_there(self, stage: Stage) -> None:
+        with pytest.raises(NotFoundError, match="there is no TrainJob a in namespace team"):
+            await stage.backend.scale_job("a", 2)
