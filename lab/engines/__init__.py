@@ -32,6 +32,8 @@ class Engine:
     """Folders of `module` to keep."""
     ldflags: str = ""
     """Linker flags beyond `-s -w`: version stamps."""
+    on_demand: bool = False
+    """Built when it is named, or with FULL=1: what full-size tests alone need keeps nobody else waiting."""
 
     @property
     def sources(self) -> Path:
@@ -114,6 +116,23 @@ ENGINES: dict[str, Engine] = {
             Engine(f"trainer-{release}", {}, module=_TRAINER, manifests=("manifests",))
             for release in ("v2.0", "v2.1", "v2.2")
         ),
+        Engine(
+            "scheduler-plugins",
+            {"coscheduling-scheduler": "."},
+            module="sigs.k8s.io/scheduler-plugins",
+            manifests=("manifests/coscheduling",),
+            on_demand=True,
+        ),
+        Engine(
+            "volcano",
+            {
+                "vc-scheduler": "volcano.sh/volcano/cmd/scheduler",
+                "vc-controller-manager": "volcano.sh/volcano/cmd/controller-manager",
+            },
+            module="volcano.sh/volcano",
+            manifests=("config/crd/volcano/bases", "installer/helm/chart/volcano/config"),
+            on_demand=True,
+        ),
     )
 }
 """All engines, in the order in which a start needs them."""
@@ -123,9 +142,10 @@ _OWNERS = {binary: engine for engine in ENGINES.values() for binary in engine.bi
 
 def binary(name: str) -> str:
     """Return the path of a built binary; a `BuildError` names the command that builds it."""
-    path = _OWNERS[name].built() / "bin" / name
+    engine = _OWNERS[name]
+    path = engine.built() / "bin" / name
     if not path.exists():
-        message = f"{name} is not built for this checkout: run `make engines`."
+        message = f"{name} is not built for this checkout: run `{_builder(engine)}`."
         raise BuildError(message)
     return str(path)
 
@@ -134,6 +154,10 @@ def manifests(engine: str) -> Path:
     """Return the folder with an engine's own CRDs, webhooks and RBAC, as its module ships them."""
     path = ENGINES[engine].built() / "module"
     if not path.exists():
-        message = f"the manifests of {engine} are not in the cache: run `make engines`."
+        message = f"the manifests of {engine} are not in the cache: run `{_builder(ENGINES[engine])}`."
         raise BuildError(message)
     return path
+
+
+def _builder(engine: Engine) -> str:
+    return "make engines FULL=1" if engine.on_demand else "make engines"

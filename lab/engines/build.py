@@ -1,4 +1,4 @@
-"""Build what is missing of the engines, with progress: `make engines`.
+"""Build what is missing of the engines, with progress: `make engines`; with FULL=1 those on demand too.
 
 A build goes to a folder beside its final one and is renamed when it is whole, so a killed build leaves nothing that
 looks built. Each build records its seconds in `build.json`, from which `build/reports/lab.json` takes them.
@@ -26,8 +26,12 @@ _HEARTBEAT_SECONDS = 20
 
 
 def build_missing(names: list[str] | None = None) -> dict[str, float]:
-    """Build the engines that the cache lacks; return the seconds of each that was built now."""
-    wanted = [ENGINES[name] for name in names or ENGINES]
+    """Build the engines that the cache lacks; return the seconds of each that was built now.
+
+    Without names it is all of them, those on demand only with FULL=1.
+    """
+    usual = [name for name, engine in ENGINES.items() if os.environ.get("FULL") == "1" or not engine.on_demand]
+    wanted = [ENGINES[name] for name in names or usual]
     missing = [engine for engine in wanted if not (engine.built() / "build.json").exists()]
     if not missing:
         print(f"engines: all {len(wanted)} are built", flush=True)
@@ -117,7 +121,7 @@ def _keep_manifests(engine: Engine, target: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Build the named engines, or all."""
+    """Build the named engines, or all that are not on demand."""
     start = time.monotonic()
     try:
         build_missing(arguments or None)

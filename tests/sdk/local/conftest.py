@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,13 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
     engine.remove()
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let temporary folders of jobs be the test's own."""
+    (tmp_path / "t").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "t"))
+
+
 @pytest.fixture
 def process_config(tmp_path: Path, sources: TrainingRuntimeSource) -> LocalProcessBackendConfig:
     return LocalProcessBackendConfig(runtime_source=sources, secrets=SECRETS, state=tmp_path / "state")
@@ -55,12 +63,10 @@ def container_config(tmp_path: Path, sources: TrainingRuntimeSource, podman: Pod
 @pytest.fixture
 async def process(process_config: LocalProcessBackendConfig) -> AsyncIterator[LocalBackend]:
     """Return the process backend; afterwards no process and no folder of its jobs may be there."""
-    before = scratch_folders()
-    backend = ProcessBackend(process_config)
-    yield backend
-    await _delete_all(backend)
+    yield ProcessBackend(process_config)
+    await _delete_all(ProcessBackend(process_config))
     assert processes_with(f"{process_config.state}/") == []
-    assert scratch_folders() <= before
+    assert scratch_folders() == []
 
 
 @pytest.fixture

@@ -34,9 +34,9 @@ def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
 
 
-def scratch_folders() -> set[Path]:
+def scratch_folders() -> list[Path]:
     """Return the temporary folders of jobs."""
-    return set(Path(tempfile.gettempdir()).glob("tp-*"))
+    return list(Path(tempfile.gettempdir()).glob("tp-*"))
 
 
 @dataclass(frozen=True)

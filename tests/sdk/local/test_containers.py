@@ -49,8 +49,8 @@ async def test_a_command_that_is_not_in_the_image_is_named(container: LocalBacke
     assert job.status == "Failed"
     assert job.cause
     assert job.cause.step == "node-0"
-    assert job.cause.exit_code == 127
-    assert "the command is not in the image" in job.cause.message
+    assert (job.cause.reason, job.cause.exit_code) == ("StartError", 128)
+    assert "its log has what the engine said" in job.cause.message
     assert any("no-such-program" in line for line in await printed(container, name))
     await container.delete_job(name)
     assert podman.call("ps", "--all", "--quiet") == []

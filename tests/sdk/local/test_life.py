@@ -162,4 +162,7 @@ async def test_what_a_machine_cannot_give_is_refused(backend: LocalBackend) -> N
         await backend.submit(trainjob("lost", SLEEP, runtime="nowhere"))
     with pytest.raises(RefusedError, match="PET_NNODES"):
         await backend.submit(trainjob("reserved", SLEEP, trainer={"env": [{"name": "PET_NNODES", "value": "9"}]}))
+    for name in ("../up", "Upper", "a" * 64):
+        with pytest.raises(RefusedError, match=r"metadata\.name"):
+            await backend.submit(trainjob(name, SLEEP))
     assert await backend.list_jobs() == []

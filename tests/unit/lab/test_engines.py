@@ -56,6 +56,18 @@ def test_a_build_is_kept_and_not_repeated(engine: Engine, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
+@pytest.mark.parametrize(
+    ("full", "names", "built"), [("0", None, []), ("1", None, ["hello"]), ("0", ["hello"], ["hello"])]
+)
+def test_an_engine_on_demand_is_built_when_it_is_named_or_at_full_size(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, full: str, names: list[str] | None, built: list[str]
+) -> None:
+    monkeypatch.setattr(build, "ENGINES", {"hello": replace(engine, on_demand=True)})
+    monkeypatch.setenv("FULL", full)
+    assert list(build.build_missing(names)) == built
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
 def test_a_failed_build_shows_the_compilers_words_and_keeps_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +80,11 @@ def test_a_failed_build_shows_the_compilers_words_and_keeps_nothing(
 
 def test_a_missing_binary_names_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
-    with pytest.raises(BuildError, match="make engines"):
+    with pytest.raises(BuildError, match="run `make engines`"):
         engines.binary("etcd")
-    with pytest.raises(BuildError, match="make engines"):
+    with pytest.raises(BuildError, match="run `make engines`"):
         engines.manifests("jobset")
+    with pytest.raises(BuildError, match="make engines FULL=1"):
+        engines.binary("vc-scheduler")
+    with pytest.raises(BuildError, match="make engines FULL=1"):
+        engines.manifests("scheduler-plugins")
