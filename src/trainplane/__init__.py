@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     public = _public()
+    if name == "__all__":
+        return public.__all__
     if name.startswith("_") or name not in public.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(public, name)

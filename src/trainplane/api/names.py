@@ -124,6 +124,9 @@ EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 # --- environment of containers
 
 ENV_STORAGE_URI: Final = "STORAGE_URI"
+ENV_DATASET_PATH: Final = "TRAINPLANE_DATASET_PATH"
+ENV_MODEL_PATH: Final = "TRAINPLANE_MODEL_PATH"
+"""Where the initializers' data is, on a backend that cannot mount it at its place; the SDK's constants say so then."""
 
 TORCH_NNODES: Final = "PET_NNODES"
 TORCH_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"

@@ -38,6 +38,7 @@ async def wait(
     """
     check_wanted(wanted, timeout_seconds)
     job: TrainJob | None = None
+    fault: Cause | None = None
     try:
         async with asyncio.timeout(timeout_seconds):
             async with aclosing(backend.watch_job(name)) as changes:
@@ -47,9 +48,11 @@ async def wait(
                     if settled(job.status, wanted):
                         return job
                     if job.status == FAILED:
-                        raise JobFailedError(job, await first_fault(backend, job))
+                        raise JobFailedError(job, await first_fault(backend, job, fault))
                     if job.status == COMPLETE:
                         raise TrainplaneError(f"TrainJob {name} is Complete and will not become {named(wanted)}")
+                    if fault is None and job.cause and job.cause.exit_code:
+                        fault = await first_fault(backend, job)
     except TimeoutError as error:
         raise JobTimeoutError(
             f"TrainJob {name} is not {named(wanted)} after {timeout_seconds:g} s: {where(job)}"
@@ -76,9 +79,14 @@ def settled(status: str, wanted: Collection[str]) -> bool:
     return bool(passed & set(wanted))
 
 
-async def first_fault(backend: Backend, job: TrainJob) -> Cause:
-    """Return why the TrainJob failed, with the last lines of the step that failed first."""
+async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None) -> Cause:
+    """Return why the TrainJob failed, with the last lines of the step that failed first.
+
+    `seen` is what was wrong before it failed: a Job that gives up after some restarts removes the pods that could tell.
+    """
     cause = job.cause or Cause("Failed", "nothing says why; see get_job_events and get_job_logs")
+    if cause.step is None and seen is not None:
+        return replace(seen, message=f"{seen.message} In the end: {cause.message}")
     if cause.step is None or cause.log_tail:
         return cause
     try:

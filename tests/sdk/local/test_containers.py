@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from lab.paths import REPOSITORY
 from tests.sdk.local.documents import printed, trainjob, until, until_over
 
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ import os, socket
 limits = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max")
 limit = next(path for path in limits if os.path.exists(path))
 names = [socket.gethostbyname(f"look-node-0-{n}{domain}") for n in range(2) for domain in ("", ".look")]
-print(int(open(limit).read()) >> 20, len(set(names)), os.path.exists("/work/main"), socket.gethostname())
+print(int(open(limit).read()) >> 20, len(set(names)), os.path.exists("{CHECKOUT}"), socket.gethostname())
 """
 
 
 async def test_limits_names_and_files_are_the_containers_own(container: LocalBackend) -> None:
     limits = {"resourcesPerNode": {"limits": {"memory": "200Mi", "cpu": "500m"}}}
-    name = await container.submit(trainjob("look", LOOK, trainer=limits))
+    name = await container.submit(trainjob("look", LOOK.replace("{CHECKOUT}", str(REPOSITORY)), trainer=limits))
     await until(container, name, "Complete")
     assert sorted(await printed(container, name)) == [
         f"[node-{rank}] 200 2 False look-node-0-{rank}" for rank in range(2)

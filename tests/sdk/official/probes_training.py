@@ -28,6 +28,8 @@ def train(rounds):
     for _ in range(rounds):
         dist.all_reduce(total)
     print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {total.item()}")
+    dist.barrier()
+    dist.destroy_process_group()
 
 
 name = client.train(

@@ -83,6 +83,9 @@ def test_the_public_names_are_these() -> None:
     assert set(client.__all__) <= set(dir(trainplane))
     for name in client.__all__:
         assert getattr(trainplane, name) is getattr(client, name)
+    everything: dict[str, object] = {}
+    exec("from trainplane import *", everything)  # noqa: S102 what a notebook may do
+    assert set(client.__all__) <= set(everything)
     with pytest.raises(AttributeError, match="no attribute 'TrainingClient'"):
         _ = trainplane.TrainingClient
 

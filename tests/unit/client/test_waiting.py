@@ -37,6 +37,17 @@ async def test_a_failure_is_raised_with_the_first_fault_and_its_last_lines() -> 
     assert isinstance(caught.value, RuntimeError), "as code for the kubeflow SDK catches it"
 
 
+async def test_what_was_wrong_while_pods_could_tell_it_is_told_when_they_are_gone() -> None:
+    crashing = a_job("Created", cause=Cause("Error", "the program ended with exit code 3.", "node-1", 3))
+    gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
+    backend = FakeBackend(a_job("Running"), crashing, gone, lines=[LogLine("node-1", "ValueError: no data")])
+    with pytest.raises(JobFailedError) as caught:
+        await wait(backend, "job", {"Complete"}, 5)
+    cause = caught.value.cause
+    assert (cause.step, cause.exit_code, cause.log_tail) == ("node-1", 3, ("ValueError: no data",))
+    assert cause.message == "the program ended with exit code 3. In the end: Job job-node-0 failed."
+
+
 async def test_a_failure_that_was_asked_for_is_a_result() -> None:
     assert (await wait(FakeBackend(failed()), "job", {"Complete", "Failed"}, 5)).status == "Failed"
 

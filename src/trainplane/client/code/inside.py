@@ -5,10 +5,11 @@ Modules that define a function to train with often import the client, too, at th
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-DATASET_PATH = "/workspace/dataset"
-MODEL_PATH = "/workspace/model"
+DATASET_PATH = os.environ.get("TRAINPLANE_DATASET_PATH", "/workspace/dataset")
+MODEL_PATH = os.environ.get("TRAINPLANE_MODEL_PATH", "/workspace/model")
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
     from trainplane.client.types.runtimes import Runtime
 
-DATASET_PATH: Final = names.PATH_DATASET
-"""Where a dataset initializer puts the data, in every node."""
-MODEL_PATH: Final = names.PATH_MODEL
-"""Where a model initializer puts the model, in every node."""
+DATASET_PATH: Final = os.environ.get(names.ENV_DATASET_PATH, names.PATH_DATASET)
+"""Where a dataset initializer puts the data, in every node: import it in the function, so that it is right there."""
+MODEL_PATH: Final = os.environ.get(names.ENV_MODEL_PATH, names.PATH_MODEL)
+"""Where a model initializer puts the model, in every node: import it in the function, so that it is right there."""
 
 CREATED: Final = "Created"
 """Accepted; not all of its nodes run yet."""

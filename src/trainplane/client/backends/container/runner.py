@@ -37,7 +37,10 @@ _RESERVED: Final = 2
 _JOIN_SECONDS: Final = 0.1
 _TIMES_TO_JOIN: Final = 300
 _KILLED: Final = 137
-_INSPECT: Final = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}}"
+_INSPECT: Final = "{{.State.Running}} {{.State.OOMKilled}} {{.State.ExitCode}} {{.State.StartedAt}}"
+_NEVER: Final = "0001-01-01"
+"""When a container started that never did."""
+_NOT_STARTED: Final = Exit(128, "StartError", "it could not be started: its log has what the engine said")
 
 
 class ContainerRunner:
@@ -202,14 +205,15 @@ class RunningContainer:
         """Return how it ended, and remove it."""
         code = await self._process.wait()
         told = await self._engine.run("container", "inspect", "--format", _INSPECT, self._name, check=False)
-        fields = told.output.split()
-        reason = ""
-        if told.code == 0 and len(fields) == 3:
-            code = int(fields[2]) or code  # one that could not be started has no code of its own
-            reason = "OOMKilled" if code and (fields[1] == "true" or self._was_killed(code)) else ""
         if not self._keep:
             await self._engine.run("rm", "--force", self._name, check=False)
-        return Exit(code if code >= 0 else 128 - code, reason)
+        if told.code:
+            return Exit(code if code >= 0 else 128 - code)
+        _, out_of_memory, inner, started, *_ = told.output.split()
+        if started.startswith(_NEVER):
+            return _NOT_STARTED
+        killed = out_of_memory == "true" or self._was_killed(int(inner))
+        return Exit(int(inner), "OOMKilled" if killed and int(inner) else "")
 
     def _was_killed(self, code: int) -> bool:
         """Say whether it was killed and not by us: for its memory, which not every engine and kernel tells."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import uuid
 from typing import TYPE_CHECKING, Final
 
@@ -92,6 +93,11 @@ class LocalBackend:
 
     def _submit(self, job: Tree) -> str:
         name = job["metadata"]["name"]
+        if not _NAME.fullmatch(name):
+            raise RefusedError(
+                f"metadata.name: {name!r} must begin with a small letter, end with a small letter or digit, hold only "
+                "these and hyphens, and have at most 63 characters: pods are addressed by it"
+            )
         runtime = self._adapt(runtimes.load(trees.get(job, "spec", "runtimeRef", "name") or "", self._sources.sources))
         uid = str(uuid.uuid4())
         job = {**job, "metadata": {**job["metadata"], "uid": uid, "creationTimestamp": stamp(now())}}
@@ -308,6 +314,7 @@ class LocalBackend:
         self._end(folder.read("records") or {}, folder.read("settings") or {})
 
 
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _ENDED: Final = (
     "the job's supervisor ended before the job was over, and its processes were ended: submit the job again; {} may "
     "tell why"

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
@@ -49,6 +50,9 @@ _RANKS: Final = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG"}
 )
 """Variables of a training that must not come from the one that this process itself may be part of."""
+_TERMINAL: Final = frozenset({"FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "MPLBACKEND", "JPY_PARENT_PID"})
+"""Variables by which a notebook's kernel tells what it shows: lines of a job go to a file."""
+_DATA: Final = {names.ENV_DATASET_PATH: names.PATH_DATASET, names.ENV_MODEL_PATH: names.PATH_MODEL}
 
 
 class ProcessRunner:
@@ -128,6 +132,7 @@ class ProcessRunner:
             "HOSTNAME": launch.pod["spec"]["hostname"],
             "TMPDIR": str(temporary),
             **_gpu_variables(launch.container, number),
+            **{name: _relocated(path, launch.mounts) for name, path in _DATA.items()},
             **self._localised(self._addresses.variables(launch.variables), launch.mounts),
             processes.MARK: launch.identity,
         }
@@ -301,9 +306,8 @@ def _window(container: Tree) -> Window:
 
 
 def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value for name, value in environment.items() if name not in _RANKS and not name.startswith(_FRAMEWORKS)
-    }
+    left = _RANKS | _TERMINAL
+    return {name: value for name, value in environment.items() if name not in left and not name.startswith(_FRAMEWORKS)}
 
 
 def _relocated(text: str, mounts: Sequence[Mount]) -> str:
