@@ -29,7 +29,7 @@ from trainplane.client.backends.local.processes import MARK
 from trainplane.client.backends.process import ProcessBackend
 from trainplane.client.errors import InvalidError, RefusedError
 from trainplane.client.types.backends import LocalProcessBackendConfig
-from trainplane.client.types.jobs import COMPLETE, FAILED, RUNNING
+from trainplane.client.types.jobs import COMPLETE, FAILED
 
 if TYPE_CHECKING:
     from trainplane.client.backends.local.backend import LocalBackend
@@ -88,7 +88,7 @@ async def test_a_supervisor_that_is_killed_is_noticed(backend: LocalBackend, tmp
 
 async def test_a_supervisor_that_is_told_to_stop_stops_its_pods(process: LocalBackend, tmp_path: Path) -> None:
     name = await process.submit(trainjob("told", SLEEP))
-    await until(process, name, RUNNING)
+    await until_printed(process, name, 2)
     os.kill(supervisor_of(tmp_path / "state/process/jobs" / name), signal.SIGTERM)
     await seen_until_over(process, name)
     job = await process.get_job(name)
