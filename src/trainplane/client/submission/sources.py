@@ -10,6 +10,7 @@ from trainplane.client.submission.training import write_variable
 from trainplane.client.types.initializers import (
     DataCacheInitializer,
     HuggingFaceDatasetInitializer,
+    HuggingFaceInitializer,
     HuggingFaceModelInitializer,
     S3DatasetInitializer,
     S3ModelInitializer,
@@ -45,7 +46,7 @@ def write_initializer(initializer: Initializer) -> Tree:
 
 def uri(source: BaseInitializer) -> str:
     """Return where it fetches from; names of the Hugging Face hub may come without their scheme."""
-    of_hub = isinstance(source, HuggingFaceDatasetInitializer | HuggingFaceModelInitializer)
+    of_hub = isinstance(source, HuggingFaceInitializer)
     return HUB + source.storage_uri.removeprefix(HUB) if of_hub else source.storage_uri
 
 

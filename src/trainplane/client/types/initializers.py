@@ -43,21 +43,34 @@ class BaseInitializer:
 
 
 @dataclass
-class HuggingFaceDatasetInitializer(BaseInitializer):
-    """A dataset of the Hugging Face hub: `hf://owner/name`."""
+class HuggingFaceInitializer(BaseInitializer):
+    """What is the same for datasets and models of the Hugging Face hub."""
 
     ignore_patterns: Sequence[str] | None = None
     """Files to leave out."""
     access_token: SecretRef | None = None
-    """For a private dataset."""
+    """For what is private or gated."""
 
     def __post_init__(self) -> None:
         _must_refer(self.access_token, "access_token")
 
 
 @dataclass
-class S3DatasetInitializer(BaseInitializer):
-    """A dataset in an S3 bucket: `s3://bucket/path`."""
+class HuggingFaceDatasetInitializer(HuggingFaceInitializer):
+    """A dataset of the Hugging Face hub: `hf://owner/name`."""
+
+
+@dataclass
+class HuggingFaceModelInitializer(HuggingFaceInitializer):
+    """A model of the Hugging Face hub: `hf://owner/name`."""
+
+    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
+    """Files to leave out."""
+
+
+@dataclass
+class S3Initializer(BaseInitializer):
+    """What is the same for datasets and models in an S3 bucket."""
 
     ignore_patterns: Sequence[str] | None = None
     """Files to leave out."""
@@ -74,6 +87,19 @@ class S3DatasetInitializer(BaseInitializer):
     def __post_init__(self) -> None:
         _must_start(self.storage_uri, "s3://")
         _must_refer(self.secret_access_key, "secret_access_key")
+
+
+@dataclass
+class S3DatasetInitializer(S3Initializer):
+    """A dataset in an S3 bucket: `s3://bucket/path`."""
+
+
+@dataclass
+class S3ModelInitializer(S3Initializer):
+    """A model in an S3 bucket: `s3://bucket/path`."""
+
+    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
+    """Files to leave out."""
 
 
 @dataclass
@@ -97,40 +123,6 @@ class DataCacheInitializer(BaseInitializer):
         _must_start(self.storage_uri, "cache://")
         if self.storage_uri.removeprefix("cache://").count("/") != 1:
             raise InvalidError(f"storage_uri must read cache://SCHEMA/TABLE, and is {self.storage_uri!r}")
-
-
-@dataclass
-class HuggingFaceModelInitializer(BaseInitializer):
-    """A model of the Hugging Face hub: `hf://owner/name`."""
-
-    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
-    """Files to leave out."""
-    access_token: SecretRef | None = None
-    """For a private or gated model."""
-
-    def __post_init__(self) -> None:
-        _must_refer(self.access_token, "access_token")
-
-
-@dataclass
-class S3ModelInitializer(BaseInitializer):
-    """A model in an S3 bucket: `s3://bucket/path`."""
-
-    ignore_patterns: Sequence[str] | None = field(default_factory=lambda: list(MODEL_IGNORE_PATTERNS))
-    """Files to leave out."""
-    endpoint: str | None = None
-    """URL of the store, if it is not Amazon's."""
-    access_key_id: str | SecretRef | None = None
-    """The key's name; no secret by itself."""
-    secret_access_key: SecretRef | None = None
-    """The key."""
-    region: str | None = None
-    role_arn: str | None = None
-    """A role to assume."""
-
-    def __post_init__(self) -> None:
-        _must_start(self.storage_uri, "s3://")
-        _must_refer(self.secret_access_key, "secret_access_key")
 
 
 @dataclass

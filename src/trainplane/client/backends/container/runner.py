@@ -9,14 +9,12 @@ import random
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
-from trainplane.api.jobset import Container as Window
 from trainplane.client.backends.container import options
 from trainplane.client.backends.container.engine import engine_of, last_line
 from trainplane.client.backends.local import machine
 from trainplane.client.backends.local.news import ignored
 from trainplane.client.backends.local.runner import Exit, WaitingError
 from trainplane.client.errors import EngineError, InvalidError
-from trainplane.render.resources import gpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,25 +54,14 @@ class ContainerRunner:
 
     def judge(self, plan: Plan) -> Sequence[News]:
         """Return what has no effect on containers; refuse what cannot be had."""
-        told: dict[str, News] = {}
-        wanted = 0
-        for job in plan.jobs:
-            spec = job.template.get("spec") or {}
-            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-                wanted += gpus(Window(container)) * job.replicas * job.completions
-                if not container.get("image"):
-                    raise InvalidError(
-                        f"spec.trainer.image: container {container['name']} of job {job.name} has no image"
-                    )
-            if spec.get("imagePullSecrets"):
-                told["imagePullSecrets"] = ignored("imagePullSecrets", f"use `{self._engine.name} login`")
-        there = machine.gpu_count() if wanted and not self._settings["remote"] else wanted
-        if wanted > there:
-            raise InvalidError(
-                f"spec.trainer.resourcesPerNode: all nodes together ask for {wanted} GPUs; this machine has {there}: "
-                "ask for fewer, or for none to train on processors"
-            )
-        return list(told.values())
+        for job, container in plan.containers:
+            if not container.get("image"):
+                raise InvalidError(f"spec.trainer.image: container {container['name']} of job {job.name} has no image")
+        if not self._settings["remote"]:
+            machine.must_have_gpus(plan)
+        if any(trees.get(job.template, "spec", "imagePullSecrets") for job in plan.jobs):
+            return [ignored("imagePullSecrets", f"use `{self._engine.name} login`")]
+        return []
 
     async def prepare(self, plan: Plan) -> None:
         """Make the job's network, unless it is there and large enough."""

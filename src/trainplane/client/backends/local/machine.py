@@ -9,8 +9,14 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainplane.api.jobset import Container
+from trainplane.client.errors import InvalidError
+from trainplane.render.resources import gpus
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from trainplane.client.backends.local.pods import Plan
 
 
 def processors() -> list[int]:
@@ -34,6 +40,21 @@ def gpu_count(devices: Path = Path("/dev")) -> int:
         return found
     listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
+
+
+def must_have_gpus(plan: Plan) -> None:
+    """Refuse a job that asks for more GPUs than there are, all nodes together.
+
+    Raises:
+        InvalidError: it does.
+    """
+    wanted = sum(gpus(Container(container)) * job.replicas * job.completions for job, container in plan.containers)
+    there = gpu_count() if wanted else 0
+    if wanted > there:
+        raise InvalidError(
+            f"spec.trainer.resourcesPerNode: all nodes together ask for {wanted} GPUs; this machine has {there}: "
+            "ask for fewer, or for none to train on processors"
+        )
 
 
 def loopback(interfaces: Iterable[tuple[int, str]] | None = None) -> str:

@@ -99,6 +99,14 @@ class Plan:
         """Where all pods stand, in order."""
         return (place for job in self.jobs for place in job.places)
 
+    @property
+    def containers(self) -> Iterator[tuple[JobPlan, Tree]]:
+        """The containers of each job's pods, those that come first among them."""
+        for job in self.jobs:
+            spec = job.template.get("spec") or {}
+            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
+                yield job, container
+
     def job(self, name: str) -> JobPlan:
         """Return the replicated job of a name, which there is."""
         return next(job for job in self.jobs if job.name == name)

@@ -72,21 +72,12 @@ class ProcessRunner:
     def judge(self, plan: Plan) -> Sequence[News]:
         """Return what has no effect on processes; refuse what cannot be had."""
         told: dict[str, News] = {}
-        wanted = 0
-        for job in plan.jobs:
-            spec = job.template.get("spec") or {}
-            for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-                _must_have_command(job.name, container)
-                wanted += gpus(_window(container)) * job.replicas * job.completions
-                told.update(_without_effect(container))
-            if spec.get("securityContext"):
-                told["securityContext"] = ignored("securityContext", "processes run as you")
-        there = machine.gpu_count() if wanted else 0
-        if wanted > there:
-            raise InvalidError(
-                f"spec.trainer.resourcesPerNode: all nodes together ask for {wanted} GPUs; this machine has {there}: "
-                "ask for fewer, or for none to train on processors"
-            )
+        for job, container in plan.containers:
+            _must_have_command(job.name, container)
+            told.update(_without_effect(container))
+        machine.must_have_gpus(plan)
+        if any(trees.get(job.template, "spec", "securityContext") for job in plan.jobs):
+            told["securityContext"] = ignored("securityContext", "processes run as you")
         return list(told.values())
 
     async def prepare(self, plan: Plan) -> None:
