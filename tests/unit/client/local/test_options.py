@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.unit.client.local.documents import Tree, launch, pod
 from trainplane.client.backends.container.options import command_words, create_options, listens, variable_options
 from trainplane.client.backends.local.volumes import Mount
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 NETWORK = {"name": "net", "ip": "10.0.0.3"}
 
 
 def options(
-    container: Tree | None = None, *, podman: bool = True, network: Tree | None = None, **more: object
+    container: Tree | None = None,
+    *,
+    podman: bool = True,
+    network: Tree | None = None,
+    gpus: Sequence[int] = (),
+    **more: object,
 ) -> list[str]:
     return list(
         create_options(
             launch(container, **more),
             uid="u",
-            number=1,
+            gpus=gpus,
             network=network or NETWORK,
             hosts={"a-node-0-0.a": "10.0.0.2"},
             podman=podman,
@@ -49,13 +58,13 @@ def test_containers_of_a_pod_share_its_address() -> None:
 
 
 def test_limits_are_passed_on() -> None:
-    container = {"resources": {"limits": {"cpu": "1500m", "memory": "1Gi", "nvidia.com/gpu": 2}}}
-    docker = pairs(options(container, podman=False))
+    container = {"resources": {"limits": {"cpu": "1500m", "memory": "1Gi"}}}
+    docker = pairs(options(container, podman=False, gpus=(2, 3)))
     assert {("--cpus", "1.5"), ("--memory", "1073741824"), ("--memory-swap", "1073741824")} <= set(docker)
     assert ("--gpus", '"device=2,3"') in docker
-    podman = pairs(options(container))
+    podman = pairs(options(container, gpus=(2, 3)))
     assert {("--device", "nvidia.com/gpu=2"), ("--device", "nvidia.com/gpu=3")} <= set(podman)
-    assert "--gpus" not in options(container)
+    assert not {"--gpus", "--device"} & {*options(container), *options(container, podman=False)}
 
 
 def test_users_mounts_and_folders() -> None:

@@ -7,7 +7,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
+from tests.unit.client.local.documents import job, plan
 from trainplane.client.backends.local import machine, processes
+from trainplane.client.backends.local.pods import Place
+from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,3 +81,14 @@ def test_what_the_machine_has(tmp_path: Path) -> None:
     assert machine.gpu_count(tmp_path) == 2
     assert machine.loopback([(1, "lo")]) == "lo"
     assert machine.loopback([(1, "lo0"), (2, "en0")]) == "lo0"
+
+
+def test_gpus_are_taken_one_after_the_other_by_those_that_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = {"containers": [{"name": "node", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}
+    made = plan(job("dataset-initializer", 1), job("launcher", 1), job("node", 2, pod=two))
+    node, init = two["containers"][0], {"name": "node"}
+    assert [list(machine.gpu_numbers(made, Place("node", 0, index), node)) for index in range(2)] == [[0, 1], [2, 3]]
+    assert not machine.gpu_numbers(made, Place("dataset-initializer", 0, 0), init)
+    monkeypatch.setattr(machine, "gpu_count", lambda: 3)
+    with pytest.raises(InvalidError, match="all nodes together ask for 4 GPUs; this machine has 3"):
+        machine.must_have_gpus(made)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import tree as trees
-from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
-from trainplane.render.resources import gpus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.runner import Launch
@@ -21,14 +19,14 @@ LABEL_UID: Final = "trainplane.dev/trainjob-uid"
 
 
 def create_options(
-    launch: Launch, *, uid: str, number: int, network: Mapping[str, str], hosts: Mapping[str, str], podman: bool
+    launch: Launch, *, uid: str, gpus: Sequence[int], network: Mapping[str, str], hosts: Mapping[str, str], podman: bool
 ) -> Iterator[str]:
     """Yield the options that make the container of a launch.
 
     Args:
         launch: The container.
         uid: Of the TrainJob.
-        number: Of the pod among all pods of the job.
+        gpus: The numbers of those that it may use.
         network: `name` and `ip` for the pod's first container, `container` for others: the first one's name.
         hosts: Addresses of all pods by name.
         podman: Whether the engine is podman.
@@ -43,7 +41,7 @@ def create_options(
         yield from ("--network", network["name"], "--ip", network["ip"], "--hostname", launch.pod["spec"]["hostname"])
         for name, address in hosts.items():
             yield from ("--add-host", f"{name}:{address}")
-    yield from _limits(launch.container, number, podman=podman)
+    yield from _limits(launch.container, gpus, podman=podman)
     yield from _user(launch.pod, launch.container)
     for mount in launch.mounts:
         ending = ",readonly" if mount.read_only else ""
@@ -84,20 +82,18 @@ def listens(tables: str, port: int) -> bool:
     return False
 
 
-def _limits(container: Tree, number: int, *, podman: bool) -> Iterator[str]:
+def _limits(container: Tree, gpus: Sequence[int], *, podman: bool) -> Iterator[str]:
     limits: Tree = trees.get(container, "resources", "limits") or {}
     if limits.get("memory") is not None:
         amount = str(Quantity.of(limits["memory"]).value())
         yield from ("--memory", amount, "--memory-swap", amount)
     if limits.get("cpu") is not None:
         yield from ("--cpus", f"{Quantity.of(limits['cpu']).milli_value() / 1000:g}")
-    count = gpus(Window(container))
-    numbers = range(number * count, (number + 1) * count)
-    if count and podman:
-        for device in numbers:
+    if podman:
+        for device in gpus:
             yield from ("--device", f"nvidia.com/gpu={device}")
-    elif count:
-        yield from ("--gpus", f'"device={",".join(map(str, numbers))}"')
+    elif gpus:
+        yield from ("--gpus", f'"device={",".join(map(str, gpus))}"')
 
 
 def _user(pod: Tree, container: Tree) -> Iterator[str]:

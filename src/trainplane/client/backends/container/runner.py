@@ -116,7 +116,7 @@ class ContainerRunner:
         made = options.create_options(
             launch,
             uid=plan.uid,
-            number=plan.number(launch.place),
+            gpus=machine.gpu_numbers(plan, launch.place, launch.container),
             network=network,
             hosts=hosts,
             podman=self._engine.is_podman,

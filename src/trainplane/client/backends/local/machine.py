@@ -16,7 +16,8 @@ from trainplane.render.resources import gpus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.pods import Place, Plan
 
 
 def processors() -> list[int]:
@@ -55,6 +56,19 @@ def must_have_gpus(plan: Plan) -> None:
             f"spec.trainer.resourcesPerNode: all nodes together ask for {wanted} GPUs; this machine has {there}: "
             "ask for fewer, or for none to train on processors"
         )
+
+
+def gpu_numbers(plan: Plan, place: Place, container: Tree) -> range:
+    """Return which GPUs a container may use: those that ask for some take their shares one after the other."""
+    taken = 0
+    for other in plan.places:
+        for job, one in plan.containers:
+            if job.name == other.job:
+                count = gpus(Container(one))
+                if (other, one["name"]) == (place, container["name"]):
+                    return range(taken, taken + count)
+                taken += count
+    return range(0)
 
 
 def loopback(interfaces: Iterable[tuple[int, str]] | None = None) -> str:

@@ -27,7 +27,6 @@ from trainplane.client.backends.local.news import ignored
 from trainplane.client.backends.local.runner import Exit
 from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
 from trainplane.client.errors import EngineError, InvalidError
-from trainplane.render.resources import gpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +121,7 @@ class ProcessRunner:
             "PET_LOCAL_ADDR": LOOPBACK,
             "HOSTNAME": launch.pod["spec"]["hostname"],
             "TMPDIR": str(temporary),
-            **_gpu_variables(launch.container, number),
+            **_gpu_variables(machine.gpu_numbers(self._plan, launch.place, launch.container)),
             **{name: _relocated(path, launch.mounts) for name, path in _DATA.items()},
             **self._localised(self._addresses.variables(launch.variables), launch.mounts),
             processes.MARK: launch.identity,
@@ -310,12 +309,9 @@ def _relocated(text: str, mounts: Sequence[Mount]) -> str:
     return text
 
 
-def _gpu_variables(container: Tree, number: int) -> dict[str, str]:
-    """Return which GPUs a pod may use: pods take their shares one after the other."""
-    count = gpus(_window(container))
-    if not count:
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": ",".join(str(number * count + offset) for offset in range(count))}
+def _gpu_variables(numbers: Sequence[int]) -> dict[str, str]:
+    """Return what tells a process which GPUs it may use; nothing where it asks for none."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, numbers))} if numbers else {}
 
 
 def _bind(pid: int, container: Tree, number: int) -> None:

@@ -1,0 +1,45 @@
+"""What the client does to a TrainJob that exists, and what it remembers of one whose pods are gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
+from trainplane.client.aio import AsyncTrainerClient
+from trainplane.client.errors import JobFailedError, RefusedError
+
+if TYPE_CHECKING:
+    from tests.sdk.kubernetes.stage import Stage
+
+
+async def test_a_job_goes_on_with_another_number_of_nodes(stage: Stage) -> None:
+    stage.apply(runtime("waits", f"echo begins; {WAITING}"))
+    client = AsyncTrainerClient(backend=stage.backend)
+    await stage.backend.submit(train_job("grows", "waits"))
+    before = await stage.wait("grows", "Running")
+    with pytest.raises(RefusedError, match="cannot be scaled to 5000000000"):
+        await client.scale_job("grows", 5_000_000_000)
+    assert (await stage.backend.get_job("grows")).steps[0].pod_name == before.steps[0].pod_name, "it was not touched"
+    async with asyncio.timeout(PATIENCE):
+        await client.scale_job("grows", 2)
+    after = await stage.wait("grows", "Running")
+    assert (after.num_nodes, [step.name for step in after.steps]) == (2, ["node-0", "node-1"])
+    assert after.creation_timestamp >= before.creation_timestamp
+    await stage.tell("grows")
+    assert (await client.wait_for_job_status("grows", timeout=PATIENCE)).status == "Complete"
+
+
+async def test_a_fault_is_told_when_the_pods_that_had_it_are_gone(stage: Stage) -> None:
+    crashing = runtime("crashes", "echo the disk is full; exit 7", restartPolicy="OnFailure")
+    job = crashing["spec"]["template"]["spec"]["replicatedJobs"][0]
+    job["template"]["spec"]["backoffLimit"] = 2
+    stage.apply(crashing)
+    client = AsyncTrainerClient(backend=stage.backend)
+    await stage.backend.submit(train_job("crashes", "crashes"))
+    with pytest.raises(JobFailedError) as caught:
+        await client.wait_for_job_status("crashes", timeout=PATIENCE)
+    cause = caught.value.cause
+    assert (cause.step, cause.exit_code, cause.log_tail) == ("node-0", 7, ("the disk is full",)), str(cause)
