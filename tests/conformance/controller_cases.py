@@ -201,9 +201,8 @@ DEADLINES = (
     Case(
         "17, 18 deadline begins at resume",
         (
-            # Long enough that a busy machine compares what was resumed before it ends.
+            # No counts are reported: what becomes of them when the reference deletes the JobSet is a matter of luck.
             Create(train_job(activeDeadlineSeconds=6, suspend=True)),
-            reported(counts(suspended=1)),
             RESUME,
             Await("Failed"),
         ),
