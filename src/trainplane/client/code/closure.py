@@ -111,9 +111,9 @@ def _write_arguments(func: Any, arguments: Mapping[str, Any]) -> str:
         return literals.write(dict(arguments))
     except literals.NotPlainError as error:
         raise CodeError(
-            f"func_args{error.where} of {func.__qualname__} is a {type(error.value).__name__}: only numbers, texts, "
-            f"bytes, None, lists, tuples, sets and dicts can be sent. Pass what it is made of, and make it in the "
-            f"function"
+            f"func_args{error.where} of {func.__qualname__} is of type {type(error.value).__name__}: only numbers, "
+            f"texts, bytes, None, lists, tuples, sets and dicts can be sent. Pass what it is made of, and make it in "
+            f"the function"
         ) from None
 
 
