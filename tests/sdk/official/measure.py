@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 CROWD = 1000
 """TrainJobs of the namespace that is listed."""
-ROUNDS = 5
+ROUNDS = 3
 """Imports that are timed."""
 _IMPORT = """
 import sys, time
