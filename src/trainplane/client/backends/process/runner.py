@@ -51,6 +51,11 @@ _RANKS: Final = frozenset(
 """Variables of a training that must not come from the one that this process itself may be part of."""
 _TERMINAL: Final = frozenset({"FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "MPLBACKEND", "JPY_PARENT_PID"})
 """Variables by which a notebook's kernel tells what it shows: lines of a job go to a file."""
+_UNBOUND: Final = {
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
+}
+"""All ranks are on this machine, more of them maybe than it has cores: OpenMPI 4 and 5 must not bind them to cores."""
 _DATA: Final = {names.ENV_DATASET_PATH: names.PATH_DATASET, names.ENV_MODEL_PATH: names.PATH_MODEL}
 
 
@@ -119,6 +124,7 @@ class ProcessRunner:
             "NCCL_SOCKET_IFNAME": machine.loopback(),
             "TP_SOCKET_IFNAME": machine.loopback(),
             "PET_LOCAL_ADDR": LOOPBACK,
+            **_UNBOUND,
             "HOSTNAME": launch.pod["spec"]["hostname"],
             "TMPDIR": str(temporary),
             **_gpu_variables(machine.gpu_numbers(self._plan, launch.place, launch.container)),
