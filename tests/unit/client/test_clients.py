@@ -64,6 +64,7 @@ class TestBlocking:
     async def test_it_works_inside_a_running_loop_as_in_a_notebook(self, client: TrainerClient) -> None:
         assert client.get_job("job").name == "job"
 
+    @pytest.mark.usefixtures("interruptible")
     def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(self, capsys: pytest.CaptureFixture[str]) -> None:
         backend = FakeBackend(a_job("Running"))
         with TrainerClient(backend=backend) as client:

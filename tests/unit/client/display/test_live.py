@@ -305,6 +305,7 @@ class TestClient:
             client.wait_for_job_status()  # type: ignore[call-arg] # what a user may do
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_comes_when_the_streams_end_is_over() -> None:
     ended: list[str] = []
 

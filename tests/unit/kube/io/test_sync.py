@@ -145,6 +145,7 @@ def _interrupt_once_asked(server: FakeServer) -> None:
     signal.pthread_kill(main, signal.SIGINT)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_cancels_the_request(client: SyncClient, server: FakeServer) -> None:
     server.add_fault(Hang())
     person = threading.Thread(target=_interrupt_once_asked, args=(server,))
