@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.fleet.team import Team
     from tests.suite import SuiteReport
 
-JOBS = 500 if os.environ.get("FULL") == "1" else 40
+JOBS = 500 if os.environ.get("FULL") == "1" else 60
 AT_A_TIME = 20
 """Jobs for which the hub has quota; each worker has it for half of them."""
 NODES = 2

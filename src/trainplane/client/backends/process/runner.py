@@ -15,6 +15,7 @@ import shlex
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +30,7 @@ from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
 from trainplane.client.errors import EngineError, InvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.folder import JobFolder
@@ -149,8 +150,8 @@ class ProcessRunner:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_binding(launch.container, number),
         )
-        _bind(process.pid, launch.container, number)
         limit = trees.get(launch.container, "resources", "limits", "memory")
         waits = _is_sshd(launch.command)
         bytes_allowed = Quantity.of(limit).value() if limit else 0
@@ -320,11 +321,14 @@ def _gpu_variables(numbers: Sequence[int]) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, numbers))} if numbers else {}
 
 
-def _bind(pid: int, container: Tree, number: int) -> None:
-    """Bind a process, and all that it starts, to as many processors as its limit says, begun ones counted whole."""
+def _binding(container: Tree, number: int) -> Callable[[], None] | None:
+    """Return what binds a process to as many processors as its limit says, begun ones counted whole.
+
+    It is called in the child before the program starts, which so never sees more; it is one system call.
+    """
     limit = trees.get(container, "resources", "limits", "cpu")
     there = machine.processors()
     if limit is None or not there:
-        return
+        return None
     wanted = max(1, Quantity.of(limit).value())
-    os.sched_setaffinity(pid, machine.share(there, wanted, number * wanted))
+    return partial(os.sched_setaffinity, 0, machine.share(there, wanted, number * wanted))
