@@ -47,7 +47,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
-	$(PYTEST) --suite unit tests/unit
+	$(PYTEST) --suite unit --numprocesses auto tests/unit
 
 .PHONY: packages
 packages: ## the Debian packages that the lab needs (root)

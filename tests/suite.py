@@ -54,6 +54,12 @@ class SuiteReport:
 
 
 KEY = pytest.StashKey[SuiteReport]()
+_MEASURED = "measured"
+
+
+def _is_helper(config: pytest.Config) -> bool:
+    """Whether this process runs a part of the tests for another one (`pytest -n`)."""
+    return hasattr(config, "workerinput")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
         earlier = json.loads(report.path.read_text())
         report = SuiteReport(report.name, **earlier)
     config.stash[KEY] = report
+    config.pluginmanager.register(Counting(report))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,26 +90,44 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in full]
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    """Count each test once: failed if any of its phases failed."""
-    outcome: pytest.TestReport = yield
-    report = item.config.stash[KEY]
-    if outcome.failed:
-        report.failed += 1
-    elif outcome.when == "call" and outcome.passed:
-        report.passed += 1
-    return outcome
-
-
 @pytest.fixture(scope="session")
 def report(pytestconfig: pytest.Config) -> SuiteReport:
     """Return the report that this suite will write."""
     return pytestconfig.stash[KEY]
 
 
+class Counting:
+    """Counts each test's outcome; where several processes share a suite, in the one that hears of them all."""
+
+    def __init__(self, report: SuiteReport) -> None:
+        self._report = report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a test that failed in any of its phases, or passed."""
+        if report.failed:
+            self._report.failed += 1
+        elif report.when == "call" and report.passed:
+            self._report.passed += 1
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what tests of another process measured."""
+        measured = getattr(node, "workeroutput", {}).get(_MEASURED, {"figures": {}, "rows": []})
+        self._report.figures |= measured["figures"]
+        self._report.rows += measured["rows"]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand over what tests of this process measured, when another one writes the report."""
+    if _is_helper(session.config):
+        report = session.config.stash[KEY]
+        session.config.workeroutput[_MEASURED] = {"figures": report.figures, "rows": report.rows}  # type: ignore[attr-defined] # xdist's
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write the report and print the closing line."""
+    if _is_helper(config):
+        return
     report = config.stash[KEY]
     report.write()
     print(f"{report.passed} passed, {report.failed} failed")  # noqa: T201 the closing line is the contract with CI

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -69,11 +68,11 @@ def test_workers_are_asked_in_order(configure: Configure, ordered: Team) -> None
     dispatcher = {"dispatcherName": INCREMENTAL, "incrementalDispatcherConfig": {"stepSize": 1}}
     configure(multiKueue=MULTIKUEUE | dispatcher, featureGates=GATES | {"MultiKueueManagerQuotaAutomation": True})
     us = ordered
-    for name in ("first", "second", "third"):
-        us.submit(name, runtime=HELD)
-        us.wait(f"{name} to be nominated", partial(_is_nominated, us, name, ["worker2"]))
     for name in ("first", "second"):
+        us.submit(name, runtime=HELD)
         us.wait_running(name, on="worker2")
+    us.submit("third", runtime=HELD)
+    us.wait("third to be nominated", lambda: _is_nominated(us, "third", ["worker2"]))
     assert us.workload("third", on="worker1") is None
     assert us.placed("third") is None
 

@@ -91,7 +91,8 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def command(served: Served) -> Callable[..., int]:
+def command(served: Served, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    monkeypatch.setenv("COLUMNS", "120")
     return lambda *words: main(["fleet", *words, "--kubeconfig", str(served.kubeconfig), "--timeout", "2"])
 
 
