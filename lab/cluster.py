@@ -220,12 +220,19 @@ class Cluster:
 
         wait_for(f"CRDs {', '.join(crds)}", established, seconds=_READY_SECONDS, log=self.log("kube-apiserver"))
 
-    def wait_http(self, what: str, port: int, path: str = "/readyz", seconds: float = _READY_SECONDS) -> float:
-        """Wait until an engine inside answers a plain HTTP health check."""
+    def wait_http(
+        self, what: str, port: int, path: str = "/readyz", seconds: float = _READY_SECONDS, *, tls: str | None = None
+    ) -> float:
+        """Wait until an engine inside answers a health check: plain HTTP, or `tls` at an address of its certificate."""
+        context = ssl.create_default_context(cafile=str(self.authority)) if tls else None
 
         def ready() -> bool:
             with self.sandbox.entered():
-                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                connection = (
+                    http.client.HTTPSConnection(tls, port, timeout=5, context=context)
+                    if tls
+                    else http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                )
                 try:
                     connection.request("GET", path)
                     return connection.getresponse().status == http.HTTPStatus.OK

@@ -5,14 +5,11 @@ It runs as scheduler-plugins ships it, under a name of its own, and places the p
 
 from __future__ import annotations
 
-import http.client
-import ssl
 from typing import TYPE_CHECKING
 
 import yaml
 
 from lab.engines import binary, manifests
-from lab.processes import wait_for
 from lab.webhooks import documents
 
 if TYPE_CHECKING:
@@ -23,7 +20,6 @@ SCHEDULER = "scheduler-plugins-scheduler"
 POD_GROUPS = "podgroups.scheduling.x-k8s.io"
 _ENGINE = "coscheduling"
 _PORT = 10260
-_READY_SECONDS = 90
 
 
 def install(cluster: Cluster) -> None:
@@ -50,18 +46,4 @@ def install(cluster: Cluster) -> None:
         "--pod-max-in-unschedulable-pods-duration=10s",
     ]
     cluster.start(_ENGINE, command)
-    wait_for(_ENGINE, lambda: _is_ready(cluster), seconds=_READY_SECONDS, log=cluster.log(_ENGINE))
-
-
-def _is_ready(cluster: Cluster) -> bool:
-    """Tell if its informers are in step with the API server, in the words of its health check; it has no plain port."""
-    with cluster.sandbox.entered():
-        context = ssl.create_default_context(cafile=str(cluster.authority))
-        connection = http.client.HTTPSConnection("127.0.0.1", _PORT, timeout=5, context=context)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except OSError:
-            return False
-        finally:
-            connection.close()
+    cluster.wait_http(_ENGINE, _PORT, tls="127.0.0.1")

@@ -7,8 +7,6 @@ finds a server outside of pods by a Service without a selector and an EndpointSl
 from __future__ import annotations
 
 import base64
-import http.client
-import ssl
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -55,26 +53,13 @@ def data(cluster: Cluster) -> Path:
 
 def wait_ready(cluster: Cluster) -> None:
     """Wait until the server answers through the API server, after a start or a `cluster.revive`."""
-    wait_for("the hub server", lambda: _answers(cluster), seconds=_READY_SECONDS, log=cluster.log(ENGINE))
+    cluster.wait_http(ENGINE, PORT, tls=cluster.address)
 
     def available() -> bool:
         conditions = cluster.get("apiservice", API_SERVICE).get("status", {}).get("conditions", [])
         return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
 
     wait_for("the hub's APIService", available, seconds=_READY_SECONDS, log=cluster.log(ENGINE))
-
-
-def _answers(cluster: Cluster) -> bool:
-    context = ssl.create_default_context(cafile=str(cluster.authority))
-    with cluster.sandbox.entered():
-        connection = http.client.HTTPSConnection(cluster.address, PORT, timeout=5, context=context)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except OSError:
-            return False
-        finally:
-            connection.close()
 
 
 def _objects(cluster: Cluster) -> list[dict[str, Any]]:

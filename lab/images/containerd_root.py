@@ -111,7 +111,7 @@ def _import_all(sandbox: Sandbox, root: Path) -> None:
         command = ["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "import", "-"]
         with subprocess.Popen(sandbox.command(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as importer:
             if importer.stdin is not None:
-                _write_archive(image, importer.stdin)
+                write_archive(image, importer.stdin)
                 importer.stdin.close()
         if importer.returncode:
             message = f"containerd refused the image {image.name}: see its last words above"
@@ -120,7 +120,7 @@ def _import_all(sandbox: Sandbox, root: Path) -> None:
     process.wait_gone(30)
 
 
-def _write_archive(image: Image, sink: IO[bytes]) -> None:
+def write_archive(image: Image, sink: IO[bytes]) -> None:
     """Write an image as a docker-archive: layers, a config that names their hashes, a manifest."""
     layers = image.layers()
     digests = [(layer.built() / "layer.sha256").read_text() for layer in layers]

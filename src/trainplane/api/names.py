@@ -32,6 +32,10 @@ COSCHEDULING_API_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"
 VOLCANO_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 POD_GROUP: Final = "PodGroup"
 
+HUB_GROUP: Final = "hub.trainplane.dev"
+HUB_VERSION: Final = "v1alpha1"
+"""The hub's view of TrainJobs: an API that the hub serves and the SDK reads."""
+
 # --- who manages what
 
 MANAGED_BY_TRAINER: Final = "trainer.kubeflow.org/trainjob-controller"
@@ -72,6 +76,10 @@ MANAGED_BY_INSTALLER: Final = "runtimes-installer"
 FINALIZER_IN_USE: Final = "trainer.kubeflow.org/resource-in-use"
 """Older releases set it on runtimes; we only remove it."""
 
+ANNOTATION_CLUSTER: Final = f"{HUB_GROUP}/cluster"
+"""On pods and events in the hub's view: the worker that has them, or `CLUSTER_HUB`."""
+CLUSTER_HUB: Final = "hub"
+
 LABEL_JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 LABEL_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 LABEL_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
@@ -79,6 +87,7 @@ ANNOTATION_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLETION_INDEX}']"
 
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 LABEL_COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 ANNOTATION_VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
 from trainplane.client.errors import InvalidError, UnsupportedError
 from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
-from trainplane.client.types.descriptions import Advice, Description, QueueAnswer
-from trainplane.client.types.jobs import COMPLETE, SUSPENDED
+from trainplane.client.types.descriptions import Description
+from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
 from trainplane.client.types.runtimes import Runtime, TrainerType
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Sequence
     from typing import Self, TypeAlias
 
-    from trainplane.api.tree import Tree
     from trainplane.client.backends.backend import Backend
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
@@ -84,7 +83,7 @@ class AsyncTrainerClient:
     async def list_runtimes(self) -> list[Runtime]:
         """Return the runtimes that jobs can be run on; a namespace's own hides the cluster's of the same name.
 
-        One that cannot be read is left out with a warning, and does not spoil the others.
+        One that cannot be read is left out, and does not spoil the others.
         """
         return Listing(await self.backend.list_runtimes(), "runtimes")
 
@@ -92,7 +91,7 @@ class AsyncTrainerClient:
         """Return a runtime, the namespace's own before the cluster's.
 
         Raises:
-            NotFoundError: neither has it; the message lists those that there are.
+            NotFoundError: neither has it.
         """
         return await self.backend.get_runtime(name)
 
@@ -233,8 +232,6 @@ class AsyncTrainerClient:
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Iterate over the TrainJob as it is, then after each change, until it has finished or is deleted."""
-        from trainplane.client.types.jobs import FINISHED  # noqa: PLC0415 beside its use
-
         async with aclosing(self.backend.watch_job(name)) as changes:
             async for job in changes:
                 yield job
@@ -244,6 +241,8 @@ class AsyncTrainerClient:
     async def describe_job(self, name: str) -> Description:
         """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
         import asyncio  # noqa: PLC0415 slow to import
+
+        from trainplane.client.reading.queues import read_answer  # noqa: PLC0415 rare
 
         job, events = await asyncio.gather(self.backend.get_job(name), self.backend.list_events(name))
         told = await self.backend.explain_queue(name) if job.status == SUSPENDED else None
@@ -306,15 +305,3 @@ class AsyncTrainerClient:
                 f"TrainJob {name} cannot be {verb} by hand: queue {job.queue} decides when it runs. "
                 f"See describe_job({name!r}) for what it waits for"
             )
-
-
-def read_answer(told: Tree) -> QueueAnswer:
-    """Return the hub's answer as types."""
-
-    def advices(field: str) -> tuple[Advice, ...]:
-        entries: list[dict[str, Any]] = told.get(field) or []
-        return tuple(Advice(e.get("what", ""), e.get("do", ""), bool(e.get("now"))) for e in entries)
-
-    return QueueAnswer(
-        told.get("summary", ""), told.get("position"), told.get("pending"), advices("causes"), advices("suggestions")
-    )

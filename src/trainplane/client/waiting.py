@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.client.errors import InvalidError, JobDeletedError, JobFailedError, JobTimeoutError, TrainplaneError
 from trainplane.client.tails import SEARCHED_LINES, find_telling
-from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, STATUSES, Cause
+from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, STATUSES, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -51,7 +51,7 @@ async def wait(
                         raise JobFailedError(job, await first_fault(backend, job, fault))
                     if job.status == COMPLETE:
                         raise TrainplaneError(f"TrainJob {name} is Complete and will not become {named(wanted)}")
-                    if fault is None and job.cause and job.cause.exit_code:
+                    if not (fault and fault.log_tail) and job.cause and job.cause.exit_code:
                         fault = await first_fault(backend, job)
     except TimeoutError as error:
         raise JobTimeoutError(
@@ -103,8 +103,8 @@ def where(job: TrainJob | None) -> str:
         return "nothing was heard of it; is the cluster reachable?"
     if job.cause:
         return f"it is {job.status} ({job.cause})"
-    if job.status in FINISHED or not job.steps:
-        return f"it is {job.status}, with no pods yet" if not job.steps else f"it is {job.status}"
+    if not job.steps:
+        return f"it is {job.status}, with no pods yet"
     steps = ", ".join(f"{step.name} {step.reason or step.status}" for step in job.steps)
     return f"it is {job.status}: {steps}"
 

@@ -45,13 +45,13 @@ JOBSETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", names.JOBSET
 
 # --- Kubernetes
 
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
-EVENTS: Final = Resource("", "v1", "events", "Event")
+CONFIG_MAPS: Final = resource.CONFIG_MAPS
+EVENTS: Final = resource.EVENTS
 NAMESPACES: Final = resource.NAMESPACES
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 PODS: Final = resource.PODS
-SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+SECRETS: Final = resource.SECRETS
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
@@ -66,7 +66,6 @@ SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
 
 LABEL_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """On a Workload: the uid of the job it stands for."""
-LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 LABEL_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
 """On what MultiKueue made on a worker: which hub made it."""
 MULTIKUEUE_CONTROLLER: Final = names.MANAGED_BY_MULTIKUEUE

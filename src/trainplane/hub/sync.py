@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 FIELD_MANAGER: Final = "trainplane-fleet-sync"
 """Who we are to server-side apply on workers."""
-LABEL_MADE: Final = "hub.trainplane.dev/made-by-sync"
+LABEL_MADE: Final = f"{names.HUB_GROUP}/made-by-sync"
 """On runtimes that a sync created: these it may delete again. One that it only changed is not its own."""
 
 Verb: TypeAlias = Literal["create", "update", "delete", "leave"]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from trainplane.kube.cabundle import BundleTarget, bundle_patch
 from trainplane.kube.errors import AlreadyExistsError, ConflictError, InvalidError, KubeError, NotFoundError
 from trainplane.kube.pki import CertificatePolicy, Material, not_after, renew
-from trainplane.kube.resource import Resource
+from trainplane.kube.resource import SECRETS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SECRETS = Resource("", "v1", "secrets", "Secret")
 JSON_PATCH = "application/json-patch+json"
 ATTEMPTS = 5
 """Tries against other writers in one round; each loss means that somebody else has just succeeded."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from trainplane.kube.errors import AlreadyExistsError, KubeError, NotFoundError
-from trainplane.kube.resource import Resource
+from trainplane.kube.resource import EVENTS, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVENTS = Resource("", "v1", "events", "Event")
 
 MESSAGE_LIMIT = 1024
 """Bytes of a message as UTF-8, which is also at most that many characters: what the newer form's validation allows."""

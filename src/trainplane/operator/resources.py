@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api.document import to_tree
 from trainplane.api.meta import owner
+from trainplane.kube import resource
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -19,10 +20,10 @@ CLUSTER_TRAINING_RUNTIMES: Final = Resource(
     names.GROUP, names.VERSION, "clustertrainingruntimes", names.CLUSTER_TRAINING_RUNTIME, namespaced=False
 )
 JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", names.JOBSET)
-CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
-SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+CONFIG_MAPS: Final = resource.CONFIG_MAPS
+SECRETS: Final = resource.SECRETS
 
-_KNOWN: Final = {(resource.api_version, resource.kind): resource for resource in (JOB_SETS, CONFIG_MAPS, SECRETS)}
+_KNOWN: Final = {(known.api_version, known.kind): known for known in (JOB_SETS, CONFIG_MAPS, SECRETS)}
 
 
 def resource_of(tree: Tree) -> Resource:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.images import IMAGES
-from lab.images.containerd_root import _write_archive as write_archive
+from lab.images.containerd_root import write_archive
 from lab.paths import cache_root
 
 RUN_OPTIONS = ("--ulimit", "nofile=10000:10000", "--ulimit", "nproc=30000:30000")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from tests.unit.client.backend import FakeBackend, a_job, failed
@@ -15,6 +17,9 @@ from trainplane.client.errors import (
 )
 from trainplane.client.types.jobs import Cause, LogLine, Step
 from trainplane.client.waiting import settled, wait, where
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
 
 
 async def test_the_wait_ends_with_the_change_that_brings_the_status_and_closes_the_watch() -> None:
@@ -46,6 +51,25 @@ async def test_what_was_wrong_while_pods_could_tell_it_is_told_when_they_are_gon
     cause = caught.value.cause
     assert (cause.step, cause.exit_code, cause.log_tail) == ("node-1", 3, ("ValueError: no data",))
     assert cause.message == "the program ended with exit code 3. In the end: Job job-node-0 failed."
+
+
+async def test_last_lines_that_could_not_be_read_at_the_first_crash_are_read_at_the_next() -> None:
+    class Restarting(FakeBackend):
+        reads = 0
+
+        async def read_logs(self, *args: Any, **options: Any) -> AsyncGenerator[LogLine, None]:
+            self.reads += 1
+            if self.reads == 1:
+                raise NotFoundError("the container is being made again")
+            async for line in super().read_logs(*args, **options):
+                yield line
+
+    crashing = a_job("Created", cause=Cause("Error", "exit code 3.", "node-1", 3))
+    gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
+    backend = Restarting(crashing, crashing, crashing, gone, lines=[LogLine("node-1", "ValueError: no data")])
+    with pytest.raises(JobFailedError) as caught:
+        await wait(backend, "job", {"Complete"}, 5)
+    assert (caught.value.cause.log_tail, backend.reads) == (("ValueError: no data",), 2)
 
 
 async def test_a_failure_that_was_asked_for_is_a_result() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lab.images import IMAGES, Image
 from lab.images.build import _pack
-from lab.images.containerd_root import _write_archive
+from lab.images.containerd_root import write_archive
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ def test_an_archive_names_its_layers_lowest_first(tmp_path: Path, monkeypatch: p
         (image.built() / "layer.tar").write_bytes(b"x")
         (image.built() / "layer.sha256").write_text(f"digest-{image.name}")
     sink = io.BytesIO()
-    _write_archive(IMAGES["torch"], sink)
+    write_archive(IMAGES["torch"], sink)
     sink.seek(0)
     with tarfile.open(fileobj=sink) as archive:
         manifest_file, config_file = archive.extractfile("manifest.json"), archive.extractfile("config.json")

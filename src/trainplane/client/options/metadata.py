@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
 
-LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -98,7 +97,7 @@ class PriorityClass(Option):
     def apply(self, job: Tree, trainer: Any) -> None:
         """Set Kueue's label."""
         del trainer
-        _add(job, "labels", {LABEL_PRIORITY_CLASS: self.name})
+        _add(job, "labels", {names.LABEL_PRIORITY_CLASS: self.name})
 
 
 def _add(job: Tree, field: str, entries: Mapping[str, str]) -> None:

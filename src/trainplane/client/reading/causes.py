@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.client.reading.conditions import holding, is_dispatched
 from trainplane.client.reading.pods import (
     attempt_of,
     container_of,
@@ -76,9 +77,9 @@ def find_cause(
         events: its events, for what pods that are gone cannot tell any more.
         view: the hub's view of it, if it is dispatched.
     """
-    if _condition(job, names.COMPLETE):
+    if holding(job, names.COMPLETE):
         return None
-    failed = _condition(job, names.FAILED)
+    failed = holding(job, names.FAILED)
     if failed is not None:
         return _failure(job, failed, pods, events)
     if is_held(job, view):
@@ -88,17 +89,12 @@ def find_cause(
 
 def is_held(job: Tree, view: Tree | None = None) -> bool:
     """Say whether a TrainJob is held back, by its user or by Kueue."""
-    if trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE:
+    if is_dispatched(job):
         placement = trees.get(view, "status", "placement")
         if placement is not None:
             return bool(placement == "Waiting")
-        return not trees.get(job, "status", "jobsStatus") or _condition(job, names.SUSPENDED) is not None
-    return bool(trees.get(job, "spec", "suspend")) or _condition(job, names.SUSPENDED) is not None
-
-
-def _condition(job: Tree, kind: str) -> Tree | None:
-    found = trees.get(job, "status", "conditions", ("type", kind))
-    return found if isinstance(found, dict) and found.get("status") == "True" else None
+        return not trees.get(job, "status", "jobsStatus") or holding(job, names.SUSPENDED) is not None
+    return bool(trees.get(job, "spec", "suspend")) or holding(job, names.SUSPENDED) is not None
 
 
 def _hold(job: Tree, view: Tree | None) -> Cause:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.reading.causes import find_cause, is_held
+from trainplane.client.reading.conditions import holding, is_dispatched
 from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import HUB, STARTED, newest, phase_of, variable
+from trainplane.client.reading.pods import STARTED, newest, phase_of, variable, worker
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import has_launcher, is_training, read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
@@ -48,7 +49,7 @@ def read_job(
         status=read_status(job, pods, nodes, view=view),
         namespace=str(metadata.get("namespace") or ""),
         cause=find_cause(job, pods, events, view=view),
-        cluster=_cluster(view),
+        cluster=worker(trees.get(view, "status", "cluster")),
         queue=(metadata.get("labels") or {}).get(names.LABEL_QUEUE),
         progress=_progress(job),
         finished=finished_at(job),
@@ -60,7 +61,7 @@ def read_job(
 def read_status(job: Tree, pods: Sequence[Tree], nodes: int, *, view: Tree | None = None) -> str:
     """Return the status of a TrainJob that has so many nodes."""
     for kind, status in ((names.COMPLETE, COMPLETE), (names.FAILED, FAILED)):
-        if trees.get(job, "status", "conditions", ("type", kind), "status") == "True":
+        if holding(job, kind):
             return status
     if is_held(job, view):
         return SUSPENDED
@@ -75,8 +76,7 @@ def is_finished(job: Tree) -> bool:
 def finished_at(job: Tree) -> datetime | None:
     """Return when a TrainJob was over; None if it is not."""
     for kind in (names.COMPLETE, names.FAILED):
-        condition = trees.get(job, "status", "conditions", ("type", kind)) or {}
-        if condition.get("status") == "True":
+        if condition := holding(job, kind):
             return read_moment(condition.get("lastTransitionTime")) or BEGINNING
     return None
 
@@ -107,7 +107,7 @@ def _bounds(pod: Tree) -> tuple[int, int] | None:
 def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> bool:
     training = {place: pod for place, pod in newest(pods).items() if is_training(place)}
     if not training:
-        return not pods and (_is_ready(job) or _amount((view or {}).get("status") or {}, "readyPods") >= max(1, nodes))
+        return not pods and is_dispatched(job) and _is_told_ready(job, nodes, view)
     bounds = next((bounds for pod in training.values() if (bounds := _bounds(pod))), None)
     started = sum(phase_of(pod) in STARTED for pod in training.values())
     if bounds and bounds[0] < bounds[1]:
@@ -118,8 +118,16 @@ def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> boo
     return started == len(training) >= nodes
 
 
+def _is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
+    """Say whether hub or status tell that all nodes are ready: of pods on a worker that cannot be seen from here.
+
+    Of pods that can be seen, their absence counts: a status may be older than it.
+    """
+    return _is_ready(job) or _amount(trees.get(view, "status") or {}, "readyPods") >= max(1, nodes)
+
+
 def _is_ready(job: Tree) -> bool:
-    """Say whether the status tells that the training's Jobs have all their pods: where pods cannot be seen."""
+    """Say whether the status tells that the training's Jobs have all their pods."""
     entries = [
         entry
         for entry in trees.get(job, "status", "jobsStatus") or ()
@@ -131,11 +139,6 @@ def _is_ready(job: Tree) -> bool:
 def _amount(entry: Tree, name: str) -> int:
     value: Any = entry.get(name)
     return value if isinstance(value, int) else 0
-
-
-def _cluster(view: Tree | None) -> str | None:
-    cluster = trees.get(view, "status", "cluster")
-    return None if cluster in {None, "", HUB} else str(cluster)
 
 
 def _progress(job: Tree) -> Progress | None:

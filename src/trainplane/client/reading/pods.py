@@ -14,10 +14,6 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
 
-ANNOTATION_CLUSTER: Final = "hub.trainplane.dev/cluster"
-"""On what the hub shows: the cluster that it is from."""
-HUB: Final = "hub"
-"""The value of that annotation for what is on the hub itself."""
 _RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 STARTED: Final = frozenset({"Running", "Succeeded"})
 """Phases of a pod whose containers were all started."""
@@ -69,8 +65,12 @@ def job_of(pod: Tree) -> str | None:
 
 def cluster_of(document: Tree) -> str | None:
     """Return the worker cluster that a pod or event is from; None for the cluster that was asked."""
-    cluster = trees.get(document, "metadata", "annotations", ANNOTATION_CLUSTER)
-    return None if cluster in {None, "", HUB} else str(cluster)
+    return worker(trees.get(document, "metadata", "annotations", names.ANNOTATION_CLUSTER))
+
+
+def worker(cluster: Any) -> str | None:
+    """Return the worker that the hub's view names; None for the hub itself, and where it names none."""
+    return None if cluster in {None, "", names.CLUSTER_HUB} else str(cluster)
 
 
 def created(pod: Tree) -> datetime:

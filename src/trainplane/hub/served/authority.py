@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from trainplane.api import names
 from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.kube.errors import ForbiddenError, UnauthorizedError
 from trainplane.kube.resource import Resource
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GROUP: Final = "hub.trainplane.dev"
-VERSION: Final = "v1alpha1"
+GROUP: Final = names.HUB_GROUP
+VERSION: Final = names.HUB_VERSION
 CONFIG_MAP: Final = "extension-apiserver-authentication"
 SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False

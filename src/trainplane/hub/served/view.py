@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.hub.placement import Placement
 
-ANNOTATION_CLUSTER: Final = "hub.trainplane.dev/cluster"
-"""On each pod and event that is shown: the cluster it is from, `hub` for the hub itself."""
-HUB_NAME: Final = "hub"
-
 _COLUMNS: Final = (
     ("Name", "name", "The TrainJob's name.", 0),
     ("Cluster", "", "The worker that has it; hub for one that runs here.", 0),
@@ -42,7 +38,7 @@ def summary(
     alive = [pod for _, pod in pods if trees.get(pod, "status", "phase") in {"Pending", "Running"}]
     ready = sum(is_ready(pod) for pod in alive)
     status: Tree = {
-        "cluster": placement.cluster or (HUB_NAME if placement.state == "Local" else ""),
+        "cluster": placement.cluster or (names.CLUSTER_HUB if placement.state == "Local" else ""),
         "state": state_of(job, placement, ready),
         "placement": placement.state,
         "reason": placement.reason,
@@ -135,7 +131,7 @@ def parse_time(text: Any) -> datetime | None:
 
 def marked(tree: Tree, cluster: str) -> Tree:
     """Return an object with the cluster it is from."""
-    return trees.put(tree, "metadata", "annotations", ANNOTATION_CLUSTER, value=cluster or HUB_NAME)  # type: ignore[no-any-return] # a tree stays one
+    return trees.put(tree, "metadata", "annotations", names.ANNOTATION_CLUSTER, value=cluster or names.CLUSTER_HUB)  # type: ignore[no-any-return] # a tree stays one
 
 
 def pod_list(pods: Iterable[tuple[str, Tree]]) -> Tree:

@@ -85,6 +85,11 @@ class TestStatus:
             job["status"] = {"jobsStatus": [counts]}
             assert status(job) == expected
 
+    def test_counts_of_pods_that_would_be_seen_are_older_than_their_absence(self) -> None:
+        job = train_job(nodes=2)
+        job["status"] = {"jobsStatus": [{"name": "node", "active": 1, "ready": 1}]}
+        assert status(job) == "Created"
+
     @pytest.mark.parametrize(("ready", "expected"), [(0, "Created"), (1, "Created"), (2, "Running")])
     def test_without_pods_the_hub_counts_those_that_are_ready(self, ready: int, expected: str) -> None:
         job = train_job(nodes=2, spec={"managedBy": MULTIKUEUE})

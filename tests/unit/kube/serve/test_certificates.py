@@ -20,7 +20,6 @@ from trainplane.kube.cabundle import (
     bundle_patch,
 )
 from trainplane.kube.certificates import (
-    SECRETS,
     CertificateError,
     FileCertificates,
     ManagedCertificates,
@@ -29,7 +28,7 @@ from trainplane.kube.certificates import (
 )
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError, UnavailableError
 from trainplane.kube.pki import CertificatePolicy, renew
-from trainplane.kube.resource import PODS
+from trainplane.kube.resource import PODS, SECRETS
 from trainplane.kube.testing.clock import START, FakeClock
 
 if TYPE_CHECKING:

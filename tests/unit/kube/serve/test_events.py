@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from tests.unit.kube.serve.fake_client import FakeClient
 from trainplane.kube.errors import ForbiddenError, KubeError, TransportError, UnavailableError
-from trainplane.kube.events import EVENTS, MESSAGE_LIMIT, EventRecorder, EventSettings, ObjectReference, cut
+from trainplane.kube.events import MESSAGE_LIMIT, EventRecorder, EventSettings, ObjectReference, cut
+from trainplane.kube.resource import EVENTS
 from trainplane.kube.testing.clock import START, FakeClock
 
 if TYPE_CHECKING:

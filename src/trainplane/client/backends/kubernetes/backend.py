@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import translate, translated, words_of
-from trainplane.client.backends.kubernetes.hub import Hub, is_dispatched
+from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.resources import (
@@ -21,6 +21,7 @@ from trainplane.client.backends.kubernetes.resources import (
 )
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
+from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.jobs import is_finished, read_job
 from trainplane.client.reading.pods import job_of

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import is_unknown_resource, translate
 from trainplane.client.backends.kubernetes.resources import HUB_TRAIN_JOBS
@@ -20,11 +19,6 @@ MISSING: Final = (
     "it runs on a worker cluster, and this hub does not show workers' pods and logs: ask an admin to install the hub "
     "view (manifests/hub, docs/hub.md)"
 )
-
-
-def is_dispatched(job: Tree) -> bool:
-    """Say whether MultiKueue runs a TrainJob, on another cluster than it was submitted to."""
-    return bool(trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE)
 
 
 class Hub:

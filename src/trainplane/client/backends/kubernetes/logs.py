@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import translate
-from trainplane.client.backends.kubernetes.hub import is_dispatched
 from trainplane.client.backends.kubernetes.hublog import RankLog
 from trainplane.client.backends.kubernetes.merging import Merger, MergeSettings
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
 from trainplane.client.backends.kubernetes.resources import PODS
 from trainplane.client.errors import NotFoundError
+from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.jobs import is_finished
 from trainplane.client.reading.pods import created, place_of
 from trainplane.client.reading.steps import NODE, name_places, number_places

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import translate
-from trainplane.client.backends.kubernetes.hub import is_dispatched
 from trainplane.client.backends.kubernetes.resources import PODS, TRAIN_JOBS
 from trainplane.client.errors import NotFoundError
+from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.jobs import is_finished
 from trainplane.client.reading.moments import BEGINNING, read_moment
 from trainplane.client.reading.pods import created
@@ -70,7 +70,8 @@ class Mirror:
         self._hub = hub
         self._clock = clock
         self._uid = ""
-        self._jobs, self._pods = Store(TRAIN_JOBS), Store(PODS)
+        self._jobs = Store(TRAIN_JOBS)
+        self._pods: dict[Key, Tree] = {}
         self._remote: list[Tree] = []
         self._last: Tree = {}
         self._refused = asyncio.Event()
@@ -79,7 +80,7 @@ class Mirror:
         common = {"namespace": namespace, "settings": SETTINGS, "observer": observer}
         self._reflectors = (
             Reflector(client, TRAIN_JOBS, self._jobs, [self._on_job], clock, fields=fields, **common),  # type: ignore[arg-type] # a dict of several types
-            Reflector(client, PODS, self._pods, [self._on_pod], clock, labels=labels, **common),  # type: ignore[arg-type] # as above
+            Reflector(client, PODS, Store(PODS), [self._on_pod], clock, labels=labels, **common),  # type: ignore[arg-type] # as above
         )
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -96,8 +97,7 @@ class Mirror:
         """Its pods; of a dispatched job those that the hub shows, also former ones."""
         if is_dispatched(self.job):
             return self._remote
-        found = (self._pods.decode(key, dict) for key in self._pods)
-        return pods_of(self.job, (pod for pod in found if pod is not None))
+        return pods_of(self.job, self._pods.values())
 
     @property
     def is_over(self) -> bool:
@@ -177,7 +177,12 @@ class Mirror:
             self.gone = True
         self._tell()
 
-    def _on_pod(self, _: Change) -> None:
+    def _on_pod(self, change: Change) -> None:
+        """Decode what changed, once: a job of a thousand nodes changes thousands of times while it starts."""
+        if change.new is None:
+            self._pods.pop(change.key, None)
+        else:
+            self._pods[change.key] = change.new.decode(dict)
         self._tell()
 
     def _tell(self) -> None:

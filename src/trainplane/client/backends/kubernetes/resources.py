@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trainplane.api import names
-from trainplane.kube.resource import PODS, Resource
+from trainplane.kube.resource import EVENTS, PODS, Resource
 
 __all__ = ["CLUSTER_TRAINING_RUNTIMES", "EVENTS", "HUB_TRAIN_JOBS", "PODS", "TRAINING_RUNTIMES", "TRAIN_JOBS"]
 
@@ -14,6 +14,5 @@ TRAINING_RUNTIMES: Final = Resource(names.GROUP, names.VERSION, "trainingruntime
 CLUSTER_TRAINING_RUNTIMES: Final = Resource(
     names.GROUP, names.VERSION, "clustertrainingruntimes", names.CLUSTER_TRAINING_RUNTIME, namespaced=False
 )
-EVENTS: Final = Resource("", "v1", "events", "Event")
-HUB_TRAIN_JOBS: Final = Resource("hub.trainplane.dev", "v1alpha1", "trainjobs", names.TRAIN_JOB)
+HUB_TRAIN_JOBS: Final = Resource(names.HUB_GROUP, names.HUB_VERSION, "trainjobs", names.TRAIN_JOB)
 """The hub's view of TrainJobs, with `pods`, `events`, `log` and `queue` below each (docs/hub.md)."""
