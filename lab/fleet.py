@@ -136,10 +136,22 @@ class Fleet:
         """
         if cluster.engines()["kueue"].process.alive():
             cluster.kill("kueue")
+        connects = cluster is self.hub and connected
+        if connects:
+            self._forget_connections()
         cluster.revive("kueue")
         kueue.wait_ready(cluster)
-        if cluster is self.hub and connected:
+        if connects:
             self.wait_connected()
+
+    def _forget_connections(self) -> None:
+        """Take away what the hub's last Kueue said of its connections: the next one's word is waited for."""
+        for number in range(1, len(self.workers) + 1):
+            nothing = '{"status": {"conditions": []}}'
+            self.hub.kubectl(
+                *("patch", "multikueuecluster", f"worker{number}"),
+                *("--subresource=status", "--type=merge", f"--patch={nothing}"),
+            )
 
     def hurry(self) -> None:
         """Let the hub's Kueue try every worker again now: after failures it waits longer each time, up to minutes.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from lab.engines import binary, manifests
+from lab.errors import LabError
 from lab.processes import wait_for
 from lab.webhooks import documents
 
@@ -97,7 +98,11 @@ def release(cluster: Cluster, namespace: str) -> None:
     """Let the pods of a namespace end now, and later ones as their templates say."""
     for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
         cluster.kubectl("delete", kind, _policy_name(namespace), "--ignore-not-found")
-    cluster.kubectl("annotate", "pods", "--all", "--overwrite", f"--namespace={namespace}", f"{LASTS}=0s")
+    words = ("annotate", "pods", "--all", "--overwrite", f"--namespace={namespace}", f"{LASTS}=0s")
+    problems = cluster.kubectl(*words, check=False).stderr.splitlines()
+    others = [line for line in problems if "(NotFound)" not in line]  # a pod that is gone by now has ended
+    if others:
+        raise LabError(f"pods of {namespace} could not be let go: {others[0]}")
 
 
 def _policy_name(namespace: str) -> str:

@@ -4,7 +4,8 @@
 an earlier command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a
 report comes from the run that wrote it.
 
-Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code.
+Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code. It draws the
+same cases in every run, so that a change is judged by what it changes; with FULL=1 it looks for new ones.
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin the report."""
-    settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.register_profile(
+        "suite",
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+        derandomize=os.environ.get("FULL") != "1",
+    )
     settings.load_profile("suite")
     report = SuiteReport(config.getoption("--suite"))
     if config.getoption("--suite-append") and report.path.exists():

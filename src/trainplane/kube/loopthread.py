@@ -58,11 +58,18 @@ class LoopThread:
             tasks.append(self._loop.create_task(work))
             tasks[0].add_done_callback(lambda _: ended.set())
 
-        self._loop.call_soon_threadsafe(start)
+        def stop() -> None:
+            if tasks:
+                tasks[0].cancel()
+            else:  # the interrupt came before the loop was told to start it
+                work.close()
+                ended.set()
+
         try:
+            self._loop.call_soon_threadsafe(start)
             ended.wait()
         except BaseException:
-            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())  # noqa: PLW0108 it may not have started yet
+            self._loop.call_soon_threadsafe(stop)
             ended.wait()
             raise
         return tasks[0].result()

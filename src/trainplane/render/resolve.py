@@ -52,7 +52,8 @@ def resolve(job: Job, runtime: Runtime) -> Plan:
 
     Raises:
         PatchError: a runtimePatches entry speaks of something that the runtime does not have, or cannot be merged.
-        ResolveError: a part of the runtime's template has another form than a JobSet's.
+        ResolveError: a part of the runtime's template has another form than a JobSet's, or `resourcesPerNode` than
+            amounts.
     """
     pen = Pen()
     try:
@@ -155,14 +156,22 @@ def _replace(container: Container, said: Tree) -> None:
 
 
 def _merge_resources(container: Container, said: Tree) -> None:
-    for kind in ("limits", "requests"):
-        amounts: dict[str, Any] = said.get(kind) or {}
+    limits, requests = _amounts(said, "limits"), _amounts(said, "requests")
+    for kind, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
             container.set_resources(kind, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
-    requests: dict[str, Any] = said.get("requests") or {}
     unlimited = {
         name: amount for name, amount in requests.items() if is_extended(name) and name not in container.limits
     }
     if unlimited:  # a pod that requests a device and names no limit is refused: say it for the user
         container.set_resources("limits", unlimited, origin=trainjob("spec.trainer.resourcesPerNode.requests"))
     container.set_claims(*said.get("claims") or (), origin=trainjob("spec.trainer.resourcesPerNode.claims"))
+
+
+def _amounts(said: Tree, kind: str) -> dict[str, Any]:
+    """Return limits or requests as the TrainJob says them; whoever renders before the schema has judged may see any."""
+    amounts = said.get(kind) or {}
+    if isinstance(amounts, dict):
+        return amounts
+    problem = f"must be amounts by resource, such as {{cpu: 4, memory: 16Gi}}, and is {amounts!r}"
+    raise ResolveError(Finding(f"spec.trainer.resourcesPerNode.{kind}", problem))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -55,3 +56,12 @@ async def test_a_command_that_is_not_in_the_image_is_named(container: LocalBacke
     assert any("no-such-program" in line for line in await printed(container, name))
     await container.delete_job(name)
     assert podman.call("ps", "--all", "--quiet") == []
+
+
+async def test_whenever_a_job_is_deleted_nothing_of_it_is_left(container: LocalBackend, podman: Podman) -> None:
+    for moment in range(6):  # its network and its two containers are made meanwhile
+        name = await container.submit(trainjob(f"brief-{moment}", "import time; time.sleep(60)"))
+        await asyncio.sleep(moment / 4)
+        await container.delete_job(name)
+        assert podman.call("ps", "--all", "--quiet") == []
+        assert podman.call("network", "ls", "--quiet", "--filter", "label=trainer.kubeflow.org/trainjob-name") == []

@@ -65,7 +65,7 @@ class Served:
         )
 
     def run(self, work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
     def change(self, work: Callable[[], object]) -> None:
         """Change what is stored, in the servers' own thread."""
@@ -93,7 +93,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
 @pytest.fixture
 def command(served: Served, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     monkeypatch.setenv("COLUMNS", "120")
-    return lambda *words: main(["fleet", *words, "--kubeconfig", str(served.kubeconfig), "--timeout", "2"])
+    return lambda *words: main(["fleet", *words, "--kubeconfig", str(served.kubeconfig), "--timeout", "60"])
 
 
 # -- the command line

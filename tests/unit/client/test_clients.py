@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import inspect
-import signal
-import threading
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.unit.client.backend import CREATED_AT, FakeBackend, a_job
+from tests.unit.interrupts import interrupt_once_waited_for
 from trainplane.client.aio import AsyncTrainerClient, open_backend, random_name
 from trainplane.client.client import TrainerClient
 from trainplane.client.errors import InvalidError, UnsupportedError
 from trainplane.client.types.jobs import Cause, Event, LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Iterator
+
+    from trainplane.client.types.jobs import TrainJob
 
 
 def methods(kind: type) -> dict[str, inspect.Signature]:
@@ -46,6 +48,17 @@ def client(backend: FakeBackend) -> Iterator[TrainerClient]:
         yield made
 
 
+class Interrupting(FakeBackend):
+    """Presses Ctrl-C when its reader waits for the second change."""
+
+    async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
+        async with aclosing(super().watch_job(name)) as changes:
+            yield await anext(changes)
+            await interrupt_once_waited_for()
+            async for change in changes:
+                yield change
+
+
 class TestBlocking:
     def test_calls_iterators_and_waits(self, client: TrainerClient) -> None:
         assert client.get_job("job").status == "Complete"
@@ -66,15 +79,11 @@ class TestBlocking:
 
     @pytest.mark.usefixtures("interruptible")
     def test_ctrl_c_leaves_the_job_running_and_says_how_to_come_back(self, capsys: pytest.CaptureFixture[str]) -> None:
-        backend = FakeBackend(a_job("Running"))
+        backend = Interrupting(a_job("Running"))
         with TrainerClient(backend=backend) as client:
-            main = threading.main_thread().ident
-            assert main is not None
-            timer = threading.Timer(0.2, signal.pthread_kill, (main, signal.SIGINT))
-            timer.start()
             with pytest.raises(KeyboardInterrupt):
                 client.wait_for_job_status("job")
-            timer.join()
+            assert backend.open_watches == 0
             assert client.get_job("job").status == "Running"
         said = capsys.readouterr().err
         assert "TrainJob job goes on without you" in said

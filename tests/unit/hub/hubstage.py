@@ -13,6 +13,7 @@ from lab.pki import Authority
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
+from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.errors import NoSuchWorkerError
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.bounds import Bounds
@@ -23,7 +24,6 @@ from trainplane.hub.served.api import Api
 from trainplane.hub.served.authority import Access, FrontProxy, User
 from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
-from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.listener import ListenerSettings
 from trainplane.kube.resource import PODS, Key
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 ROOT = "/apis/hub.trainplane.dev/v1alpha1"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 QUICK = TransportSettings(attempts=1)
+PATIENCE = 60
+"""Seconds for what must happen: for a bug, not for pacing."""
 
 
 class Answer(NamedTuple):
@@ -92,13 +94,13 @@ class HubStage:
 
     async def __aenter__(self) -> Self:
         stack = self._stack
+        self.clock = await stack.enter_async_context(TickingClock())
         for server in (self.hub, self.worker):
             await stack.enter_async_context(server)
-        self.hub_client = await stack.enter_async_context(self.hub.client())
-        self.worker_client = await stack.enter_async_context(self.worker.client(settings=QUICK))
+        self.hub_client = await stack.enter_async_context(self.hub.client(clock=self.clock))
+        self.worker_client = await stack.enter_async_context(self.worker.client(settings=QUICK, clock=self.clock))
         self.workers = FakeWorkers({"worker1": self.worker_client})
         self.authority = Authority.create(self.folder / "pki", "unit")
-        self.port = 0
         await self.start()
         return self
 
@@ -108,7 +110,7 @@ class HubStage:
 
     async def start(self) -> None:
         """Start the hub server, over what an earlier one left."""
-        clock = SystemClock()
+        clock = self.clock
         self.archive = Archive(self.folder / "data", Bounds(), clock)
         self.jobs = Jobs(self.hub_client, clock)
         settings = KeeperSettings(interval=0.05)
@@ -118,7 +120,7 @@ class HubStage:
         pair = self.authority.issue("serving", "hub", hosts=("127.0.0.1",))
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
-        listen = ListenerSettings(self.port, "127.0.0.1", stop_seconds=0.1)
+        listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
         self.server = Server(api, proxy, listen, tls=serving.context, ready=lambda: self.unready)
         self.unready: str | None = None
         await self.server.listener.start()
@@ -127,7 +129,7 @@ class HubStage:
             asyncio.create_task(self.keeper.run()),
             *(asyncio.create_task(reflector.run()) for reflector in self.jobs.reflectors),
         ]
-        await asyncio.wait_for(self.keeper.looked.wait(), 10)
+        await asyncio.wait_for(self.keeper.looked.wait(), PATIENCE)
 
     async def stop(self) -> None:
         """End the hub server as a kill would: nothing is finished."""
@@ -197,7 +199,7 @@ class HubStage:
 
     async def until_log(self, lines: int, path: str = "x/log") -> list[str]:
         """Wait until a log has so many lines; return them."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 answer = await self.get(path)
                 found = answer.text.splitlines() if answer.status == 200 else []
@@ -205,5 +207,5 @@ class HubStage:
                     return found
 
     async def until(self, condition: Any) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(PATIENCE):
             await until(condition)

@@ -12,12 +12,12 @@ import pytest
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
+from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.kept.follower import ENDED, GONE, Follower
 from trainplane.hub.kept.lines import NOTE, text_of
 from trainplane.kube.backoff import Backoff
-from trainplane.kube.clock import SystemClock
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer
@@ -28,19 +28,23 @@ if TYPE_CHECKING:
 
     from trainplane.hub.kept.archive import KeptJob, KeptPod
     from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
     from trainplane.kube.testing.podlogs import ContainerLogs
 
 NAME = "x-node-0-0-abcde"
 KEY = Key("team", NAME)
+PATIENCE = 60
+"""Seconds for what must happen: for a bug, not for pacing."""
 
 
 class Stage:
     """A pod on a fake server, its log, and one follower of it."""
 
-    def __init__(self, server: FakeServer, client: Client, folder: Path) -> None:
+    def __init__(self, server: FakeServer, client: Client, clock: Clock, folder: Path) -> None:
         self.server = server
         self.client = client
-        self.archive = Archive(folder, Bounds(), SystemClock())
+        self.clock = clock
+        self.archive = Archive(folder, Bounds(), clock)
         self.job: KeptJob = self.archive.admit("job-1", "team", "x")
         self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
         self.printed: list[bytes] = []
@@ -74,7 +78,7 @@ class Stage:
             self.kept,
             "node",
             lambda: self.client,
-            SystemClock(),
+            self.clock,
             asyncio.Semaphore(4),
             backoff=Backoff(base=0.01, cap=0.05),
             random=Random(1),  # noqa: S311 jitter is no secret
@@ -91,18 +95,18 @@ class Stage:
             await asyncio.gather(task, return_exceptions=True)
 
     async def until_kept(self, run: int = 0) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: len(self.texts(run)) >= len(self.printed))
 
     async def until_open(self, streams: int = 1) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: self.logs.opened >= streams and self.logs.readers > 0)
 
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    async with FakeServer() as server, server.client() as client:
-        made = Stage(server, client, tmp_path)
+    async with TickingClock() as clock, FakeServer() as server, server.client(clock=clock) as client:
+        made = Stage(server, client, clock, tmp_path)
         yield made
         made.archive.close()
 
@@ -115,7 +119,7 @@ async def test_lines_are_kept_as_they_are_printed_and_the_end_is_noted(stage: St
         await stage.until_kept()
         stage.set(state="terminated")
         stage.logs.end()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.kept.journal("node", 0).ended == ENDED)
         assert follower.problem is None
     assert stage.texts() == stage.printed
@@ -141,7 +145,7 @@ async def test_a_server_that_is_away_is_waited_for(stage: Stage) -> None:
         await stage.until_kept()
         await stage.server.stop()
         stage.print(10)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: follower.problem is not None)
         await stage.server.start()
         await stage.until_kept()
@@ -171,7 +175,7 @@ async def test_each_run_has_its_journal_and_what_was_missed_of_the_former_is_fet
         stage.report(restarts=1)
         for number in range(7):
             stage.logs.write(START + 100 * SECOND + number, b"second %d" % number)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: len(stage.texts(1)) == 7)
         assert stage.texts(0) == first
         assert stage.texts(1) == [b"second %d" % number for number in range(7)]
@@ -185,7 +189,7 @@ async def test_a_follower_that_comes_late_fetches_the_former_run_too(stage: Stag
     stage.set(restarts=1)
     stage.logs.write(START + 100 * SECOND, b"second")
     async with stage.following():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.texts(1) == [b"second"])
         assert stage.texts(0) == stage.printed
 
@@ -207,10 +211,10 @@ async def test_a_restart_that_the_status_does_not_tell_yet_is_not_taken_for_the_
         for number in range(3):
             stage.logs.write(START + 100 * SECOND + number, b"second %d" % number)
         opened = stage.logs.opened
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.logs.opened > opened)
         stage.set(restarts=1)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: len(stage.texts(1)) == 3)
         assert stage.texts(0) == stage.printed
 
@@ -238,7 +242,7 @@ async def test_a_mirror_that_lags_does_not_mix_runs_up(stage: Stage) -> None:
     stage.report(restarts=1)
     stage.logs.write(START + 100 * SECOND, b"second")
     async with stage.following():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.texts(1) == [b"second"])
         assert stage.texts(0) == stage.printed
 
@@ -250,7 +254,7 @@ async def test_a_log_rotated_meanwhile_says_so(stage: Stage) -> None:
         stage.logs.breach("reset")
         stage.print(100)
         stage.logs.rotate(keep=30)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: len(stage.texts()) == 40 + 1 + 30)
     kept = stage.texts()
     assert kept[:40] == stage.printed[:40]
@@ -260,7 +264,7 @@ async def test_a_log_rotated_meanwhile_says_so(stage: Stage) -> None:
     assert [line[:1] == NOTE for line in lines].index(True) == 40
     async with stage.following():
         stage.print(5)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.texts()[-5:] == stage.printed[-5:])
     assert len(stage.texts()) == 40 + 1 + 35
 
@@ -272,7 +276,7 @@ async def test_a_pod_that_is_gone_ends_the_follower(stage: Stage) -> None:
     await stage.until_kept()
     stage.server.remove(PODS, NAME, "team")
     stage.logs.end()
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, PATIENCE)
     assert stage.texts() == stage.printed
     assert stage.kept.journal("node", 0).ended == GONE
 
@@ -284,7 +288,7 @@ async def test_a_pod_that_was_deleted_and_made_again_is_another(stage: Stage) ->
     stage.server.remove(PODS, NAME, "team")
     stage.server.put(PODS, pod(NAME, uid="another"))
     stage.logs.breach("clean")
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, PATIENCE)
     assert stage.kept.journal("node", 0).ended == GONE
 
 
@@ -296,7 +300,7 @@ async def test_a_last_line_without_newline_is_kept(stage: Stage, monkeypatch: py
     del stage.server.pods.containers[KEY, "node"]
     bare.append(b"2026-11-15T05:11:08.5Z first\n2026-11-15T05:11:08.6Z no newline")
     async with stage.following():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.kept.journal("node", 0).ended == ENDED)
     assert stage.texts() == [b"first", b"no newline"]
 
@@ -307,11 +311,11 @@ async def test_half_a_line_waits_for_its_end_unless_the_pod_is_gone(stage: Stage
     stage.server.pods.finish(KEY)
     follower = stage.follower()
     task = asyncio.create_task(follower.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await until(lambda: stage.texts() == [b"first"])
     assert not stage.kept.journal("node", 0).ended, "the status says that it runs: more may come"
     stage.server.remove(PODS, NAME, "team")
-    await asyncio.wait_for(task, 10)
+    await asyncio.wait_for(task, PATIENCE)
     assert stage.texts() == [b"first", b"half"]
 
 
@@ -322,7 +326,7 @@ async def test_remarks_of_the_kubelet_are_not_the_containers(stage: Stage) -> No
     stage.server.pods.finish(KEY)
     stage.set(state="terminated")
     async with stage.following():
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: stage.kept.journal("node", 0).ended == ENDED)
     assert stage.texts() == [b"first"]
 
@@ -330,7 +334,7 @@ async def test_remarks_of_the_kubelet_are_not_the_containers(stage: Stage) -> No
 async def test_a_container_that_has_not_begun_is_waited_for(stage: Stage) -> None:
     stage.set(state="waiting")
     async with stage.following() as follower:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await follower.current.wait()
         assert stage.logs.opened == 0
         stage.set(state="running")
@@ -342,7 +346,7 @@ async def test_a_container_that_has_not_begun_is_waited_for(stage: Stage) -> Non
 async def test_a_worker_that_refuses_is_not_asked_over_and_over(stage: Stage) -> None:
     stage.server.add_fault(Refuse(code=403, times=None))
     async with stage.following() as follower:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await until(lambda: follower.problem is not None)
         asked = len(stage.server.requests)
         for _ in range(200):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -11,14 +12,18 @@ import msgspec
 import pytest
 
 from lab.pki import Authority
-from tests.unit.hub.hubstage import ROOT, HubStage
+from tests.unit.hub.hubstage import PATIENCE, ROOT, HubStage
 from trainplane.hub.resources import EVENTS, TRAINJOBS
+from trainplane.hub.served import api
+from trainplane.hub.served.logs import Follow
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator
     from pathlib import Path
+
+    from trainplane.api.tree import Tree
 
 
 @pytest.fixture
@@ -135,7 +140,7 @@ async def test_jobs_are_listed_as_objects_and_as_a_table(stage: HubStage) -> Non
     listed = msgspec.json.decode((await stage.get(path)).body)
     assert [item["metadata"]["name"] for item in listed["items"]] == ["x", "y"]
     accept = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-    await stage.until(lambda: stage.jobs.get("team", "y"))
+    await stage.until(lambda: all((job := stage.jobs.get("team", name)) and stage.jobs.workload(job) for name in "xy"))
     table = msgspec.json.decode((await stage.get(path, Accept=accept)).body)
     assert [row["cells"][:3] for row in table["rows"]] == [["x", "worker1", "Starting"], ["y", "<none>", "Waiting"]]
     one = msgspec.json.decode((await stage.get("x", Accept=accept)).body)
@@ -212,8 +217,44 @@ async def test_a_log_is_followed_from_before_there_is_one_to_the_end(stage: HubS
     logs.end()
     stage.put_pod(state="terminated")
     stage.put_job(condition="Complete")
-    answer = await asyncio.wait_for(reading, 15)
+    answer = await asyncio.wait_for(reading, PATIENCE)
     assert answer.text.splitlines() == numbered(20)
+
+
+async def test_a_job_that_the_mirror_does_not_know_yet_is_followed_too(
+    stage: HubStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, looks = stage.jobs.get, list[str]()
+
+    def get_late(namespace: str, name: str) -> Tree | None:
+        looks.append(name)
+        return known(namespace, name) if len(looks) > 1 else None
+
+    stage.put_job(cluster=None)
+    await stage.until(lambda: known("team", "x"))
+    monkeypatch.setattr(stage.jobs, "get", get_late)
+    reading = asyncio.create_task(stage.get("x/log?follow=true"))
+    await stage.until(lambda: looks)
+    stage.put_job()
+    logs = stage.put_pod()
+    stage.print(logs, 10)
+    await stage.until_log(10)
+    logs.end()
+    stage.put_pod(state="terminated")
+    stage.put_job(condition="Complete")
+    answer = await asyncio.wait_for(reading, PATIENCE)
+    assert answer.text.splitlines() == numbered(10)
+
+
+async def test_a_follower_ends_though_the_hub_hears_of_the_end_before_it_hears_of_the_pods(stage: HubStage) -> None:
+    stage.put_job(condition="Complete")
+    await stage.until(lambda: stage.jobs.get("team", "x"))
+    logs = stage.put_pod(state="terminated")
+    stage.print(logs, 10)
+    logs.end()
+    await stage.until_log(10)
+    answer = await asyncio.wait_for(stage.get("x/log?follow=true"), PATIENCE)
+    assert answer.text.splitlines() == numbered(10)
 
 
 async def test_followers_share_one_stream_of_the_worker(stage: HubStage) -> None:
@@ -226,7 +267,7 @@ async def test_followers_share_one_stream_of_the_worker(stage: HubStage) -> None
     logs.end()
     stage.put_pod(state="terminated")
     stage.put_job(condition="Complete")
-    for answer in await asyncio.wait_for(asyncio.gather(*readings), 15):
+    for answer in await asyncio.wait_for(asyncio.gather(*readings), PATIENCE):
         assert answer.text.splitlines() == numbered(3)
 
 
@@ -249,7 +290,7 @@ async def test_a_worker_that_is_cut_off_shows_as_a_pause_and_a_warning(stage: Hu
     logs.end()
     stage.put_pod(state="terminated")
     stage.put_job(condition="Complete")
-    assert (await asyncio.wait_for(reading, 15)).text.splitlines() == numbered(20)
+    assert (await asyncio.wait_for(reading, PATIENCE)).text.splitlines() == numbered(20)
 
 
 async def test_a_hub_server_that_was_killed_goes_on_where_it_was(stage: HubStage) -> None:
@@ -273,7 +314,7 @@ async def test_a_pod_that_went_while_nobody_looked_is_at_its_end(stage: HubStage
     stage.worker.remove(PODS, "x-node-0-0-abcde", "team")
     stage.put_job(condition="Complete")
     await stage.start()
-    answer = await asyncio.wait_for(stage.get("x/log?follow=true"), 15)
+    answer = await asyncio.wait_for(stage.get("x/log?follow=true"), PATIENCE)
     assert answer.text.splitlines() == numbered(5)
 
 
@@ -362,7 +403,7 @@ async def test_rotated_credentials_count(stage: HubStage) -> None:
     logs = stage.put_pod()
     stage.print(logs, 4)
     await stage.until_log(4)
-    async with stage.worker.client() as renewed:
+    async with stage.worker.client(clock=stage.clock) as renewed:
         stage.workers.clients = {"worker1": renewed}
         await stage.until(lambda: stage.keeper.mirrors["worker1"].client is renewed)
         stage.worker.pods.containers[Key("team", "x-node-0-0-abcde"), "node"].breach("reset")
@@ -390,16 +431,30 @@ async def test_all_ranks_and_earlier_runs(stage: HubStage) -> None:
     assert stamped.endswith("Z line 102\n")
 
 
-async def test_a_reader_that_leaves_is_let_go(stage: HubStage) -> None:
+async def test_a_reader_that_leaves_is_let_go(stage: HubStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "GONE_SECONDS", 0.02)
+    reading = 0
+    text = Follow.text
+
+    async def counted(follow: Follow) -> AsyncGenerator[bytes, None]:
+        nonlocal reading
+        reading += 1
+        try:
+            async with aclosing(text(follow)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            reading -= 1
+
+    monkeypatch.setattr(Follow, "text", counted)
     stage.put_job()
     logs = stage.put_pod()
     stage.print(logs, 1)
     await stage.until_log(1)
-    before = len(asyncio.all_tasks())
     async with (
         stage.session() as session,
         session.get(f"{ROOT}/namespaces/team/trainjobs/x/log?follow=true", headers={"X-Remote-User": "ana"}) as answer,
     ):
         assert await answer.content.readline() == b"line 0\n"
-        assert len(asyncio.all_tasks()) > before
-    await stage.until(lambda: len(asyncio.all_tasks()) <= before)
+        assert reading == 1
+    await stage.until(lambda: reading == 0)

@@ -25,6 +25,7 @@ from trainplane.hub.queued.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gath
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer
+from trainplane.kube.transport import TransportSettings
 
 if TYPE_CHECKING:
     from trainplane.kube.client import Client
@@ -200,7 +201,7 @@ async def test_workers_are_read_as_the_check_names_them() -> None:
 
 async def test_a_worker_that_does_not_answer_is_told_and_the_rest_is_answered() -> None:
     async with FakeServer() as other:
-        gone = other.client()
+        gone = other.client(settings=TransportSettings(attempts=1))
     async with FakeServer() as server, server.client() as hub, gone:
         own = workload(conditions={"QuotaReserved": ("True", "QuotaReserved", "")})
         fill(server, own=own, queue=cluster_queue(**CHECKED))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 
+from tests.unit.kube.ticking import TickingClock
 from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, train_job
 from trainplane.api.configuration import CertManagement, Configuration, Health, LeaderElection, Metrics, Webhook
 from trainplane.kube.lease import LEASES, LeadershipLostError
@@ -21,7 +23,7 @@ from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS
 from trainplane.operator.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
 EVENTS = JOB_SETS.__class__("", "v1", "events", "Event")
@@ -41,7 +43,7 @@ def settings(**parts: Any) -> Settings:
 
 async def until(there: Callable[[], Any]) -> Any:
     """Let the loop run until something is so."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (found := there()):  # noqa: ASYNC110 what is waited for has no event
             await asyncio.sleep(0.002)
     return found
@@ -64,6 +66,13 @@ async def server() -> AsyncIterator[FakeServer]:
         yield server
 
 
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Leave the garbage collector as it was."""
+    yield
+    gc.unfreeze()
+
+
 @contextlib.asynccontextmanager
 async def running(server: FakeServer, **parts: Any) -> AsyncIterator[Operator]:
     async with server.client() as client:
@@ -72,7 +81,7 @@ async def running(server: FakeServer, **parts: Any) -> AsyncIterator[Operator]:
         try:
             yield operator
             operator.stop()
-            await asyncio.wait_for(task, 20)
+            await asyncio.wait_for(task, 60)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -152,14 +161,14 @@ async def test_followers_are_warm_and_do_not_write(server: FakeServer) -> None:
 
 
 async def test_a_leader_that_loses_its_lease_ends(server: FakeServer) -> None:
-    async with server.client() as client:
-        operator = Operator(settings(leader_election=LeaderElection()), client)
+    async with TickingClock() as clock, server.client() as client:
+        operator = Operator(settings(leader_election=LeaderElection()), client, clock)
         task = asyncio.create_task(operator.run())
         await until(lambda: operator.elector is not None and operator.elector.is_leader())
         assert operator.elector is not None
         operator.elector._candidacy.deadline = 0.0
         with pytest.raises(ExceptionGroup) as raised:
-            await asyncio.wait_for(task, 20)
+            await asyncio.wait_for(task, 60)
         assert raised.group_contains(LeadershipLostError)
 
 

@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Co
         "--disable-pip-version-check",
     )
     install = [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=source, timeout=120)
+    done = subprocess.run(install, capture_output=True, text=True, check=False, cwd=source)
     assert done.returncode == 0, done.stderr
     env = {
         **os.environ,
@@ -44,7 +44,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., subprocess.Co
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=source, env=env, timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=source, env=env)
 
     return run
 

@@ -217,7 +217,7 @@ class Machine:
         env = {"PATH": f"{self.root}/bin:/usr/bin:/bin"}
         (self.root / "mnt").mkdir(exist_ok=True)
         done = subprocess.run(
-            [BASH, "-c", here, "script", *arguments], env=env, capture_output=True, text=True, check=False, timeout=30
+            [BASH, "-c", here, "script", *arguments], env=env, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
 

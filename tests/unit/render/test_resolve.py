@@ -321,6 +321,14 @@ class TestForm:
         with pytest.raises(ResolveError, match=r"spec\.runtimeRef"):
             resolve(job(), odd)
 
+    @pytest.mark.parametrize("kind", ["limits", "requests"])
+    @pytest.mark.parametrize("amounts", ["x", 3, [1], True])
+    def test_amounts_of_another_form_are_the_trainjobs_error(self, kind: str, amounts: Any) -> None:
+        said = job(trainer={"resourcesPerNode": {kind: amounts}})
+        with pytest.raises(ResolveError, match=rf"resourcesPerNode\.{kind}: must be amounts by resource") as caught:
+            resolve(said, torch(node()))
+        assert repr(amounts) in str(caught.value)
+
     def test_no_replicated_jobs_make_an_empty_plan(self) -> None:
         assert resolve(job(), runtime().drop("spec", "template", "spec")).pod_sets == ()
 

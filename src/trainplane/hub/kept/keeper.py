@@ -194,6 +194,7 @@ class Keeper:
         try:
             kept = self._archive.admit(job["metadata"]["uid"], metadata["namespace"], job["metadata"]["name"])
             kept_pod = self._archive.put_pod(kept, cluster, without_managed_fields(pod))
+            self._archive.mark(kept, finished=is_finished(job))  # the hub may hear of a job's end before its pods
         except (HubError, OSError):
             log.exception("pod cannot be kept", extra={"pod": f"{metadata['namespace']}/{metadata['name']}"})
             return

@@ -112,10 +112,16 @@ class Api:
         return await answers[target.subresource](request, await self._job(target))
 
     async def _job(self, target: Target) -> Tree:
+        job = await self._find(target)
+        if job is None:
+            raise NoSuchTrainJobError(target.namespace, target.name)
+        return job
+
+    async def _find(self, target: Target) -> Tree | None:
         try:
             return await self.hub.get(TRAINJOBS, target.name, target.namespace)
-        except NotFoundError as error:
-            raise NoSuchTrainJobError(target.namespace, target.name) from error
+        except NotFoundError:
+            return None
 
     async def _list(self, request: web.BaseRequest, namespace: str) -> web.Response:
         found = await self.hub.list_all(
@@ -186,12 +192,9 @@ class Api:
 
     async def _log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = logquery.parse(request.query)
-        try:
-            job: Tree | None = await self._job(target)
-        except NoSuchTrainJobError:
-            if self.archive.latest(target.namespace, target.name) is None:
-                raise
-            job = None
+        job = await self._find(target)
+        if job is None and self.archive.latest(target.namespace, target.name) is None:
+            raise NoSuchTrainJobError(target.namespace, target.name)
         now = int(self.clock.now().timestamp() * 1_000_000_000)
         if query.follow and not query.previous:
             return await self._send(request, self._warnings(target, job), self._follow(target, query, now))
@@ -231,7 +234,8 @@ class Api:
         """Yield a followed log's text, from whenever there is some."""
         while True:
             news = self.archive.news
-            job = self.jobs.get(target.namespace, target.name)
+            # One that was made a moment ago is not in the mirror yet; one that is gone is only seen by asking.
+            job = self.jobs.get(target.namespace, target.name) or await self._find(target)
             kept = self._kept(target, job)
             if kept is not None:
                 break

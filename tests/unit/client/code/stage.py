@@ -92,7 +92,6 @@ class Node:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
         )
 
     def says(self, shipment: Shipment, cwd: Path | None = None) -> str:

@@ -48,7 +48,13 @@ sys.exit(max(rank.wait() for rank in ranks))
 def shipment(laptop: Laptop) -> Shipment:
     laptop.write(
         "lib.py",
-        "import os\ndef train(n):\n    print('trained', n, os.environ.get('OMPI_COMM_WORLD_RANK'), flush=True)\n",
+        """
+        import os, sys
+        def train(n):
+            # One write: several ranks share the output.
+            sys.stdout.write(f"trained {n} {os.environ.get('OMPI_COMM_WORLD_RANK')}\\n")
+            sys.stdout.flush()
+        """,
     )
     return ship(laptop.function("lib"), {"n": 1}, variables=["MINE", "UNSET"])
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.client.kubernetes.stage import Stage
+from tests.unit.kube.ticking import TickingClock
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:
@@ -13,5 +14,5 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 async def stage() -> AsyncIterator[Stage]:
-    async with FakeServer() as server, server.client() as client:
-        yield Stage(server, client)
+    async with TickingClock() as clock, FakeServer() as server, server.client(clock=clock) as client:
+        yield Stage(server, client, clock)

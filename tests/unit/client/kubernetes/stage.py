@@ -16,21 +16,24 @@ if TYPE_CHECKING:
 
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
     from trainplane.kube.testing.podlogs import ContainerLogs
     from trainplane.kube.testing.server import FakeServer
 
 Tree = dict[str, Any]
 SECOND = 1_000_000_000
 START = 1_800_000_000 * SECOND
+PATIENCE = 60
+"""Seconds for what must happen: for a bug, not for pacing."""
 
 
 class Stage:
     """What tests do to the server, and a reader of logs."""
 
-    def __init__(self, server: FakeServer, client: Client) -> None:
+    def __init__(self, server: FakeServer, client: Client, clock: Clock | None = None) -> None:
         self.server = server
         self.client = client
-        self.backend = KubernetesBackend(KubernetesBackendConfig(namespace=NAMESPACE), client=client)
+        self.backend = KubernetesBackend(KubernetesBackendConfig(namespace=NAMESPACE), client=client, clock=clock)
         self.lines: list[LogLine] = []
         self._clock = START
 
@@ -79,6 +82,6 @@ class Stage:
         return [str(line) for line in self.lines]
 
     async def until(self, holds: Callable[[], object]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not holds():  # noqa: ASYNC110 what is waited for tells nobody
                 await asyncio.sleep(0.005)

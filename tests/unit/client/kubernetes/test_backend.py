@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.client.kubernetes.stage import PATIENCE
 from tests.unit.client.reading.documents import NAMESPACE, at, condition, ended, event, pod, runtime, train_job, waiting
 from trainplane.client.backends.kubernetes import KubernetesBackend
 from trainplane.client.backends.kubernetes.resources import (
@@ -229,7 +230,7 @@ class TestJobs:
 class TestWatch:
     async def test_each_change_that_shows(self, stage: Stage) -> None:
         stage.job(nodes=1)
-        async with asyncio.timeout(10), aclosing(stage.backend.watch_job("a")) as changes:
+        async with asyncio.timeout(PATIENCE), aclosing(stage.backend.watch_job("a")) as changes:
             assert (await anext(changes)).status == "Created"
             stage.pod(0, "Pending", state=waiting("ImagePullBackOff", "no image"))
             job = await anext(changes)
@@ -246,7 +247,7 @@ class TestWatch:
 
     async def test_through_a_restart_of_the_api_server(self, stage: Stage) -> None:
         stage.job(nodes=1)
-        async with asyncio.timeout(20), aclosing(stage.backend.watch_job("a")) as changes:
+        async with asyncio.timeout(PATIENCE), aclosing(stage.backend.watch_job("a")) as changes:
             assert (await anext(changes)).status == "Created"
             await stage.server.stop()
             stage.pod(0)
@@ -255,7 +256,7 @@ class TestWatch:
 
     async def test_a_namesake_is_another_job(self, stage: Stage) -> None:
         stage.job(nodes=1)
-        async with asyncio.timeout(10), aclosing(stage.backend.watch_job("a")) as changes:
+        async with asyncio.timeout(PATIENCE), aclosing(stage.backend.watch_job("a")) as changes:
             await anext(changes)
             stage.server.remove(TRAIN_JOBS, "a", NAMESPACE)
             stage.server.put(TRAIN_JOBS, train_job(metadata={"uid": "another"}))
@@ -268,7 +269,7 @@ class TestWatch:
 
     async def test_refused_later_it_says_so(self, stage: Stage) -> None:
         stage.job()
-        async with asyncio.timeout(10), aclosing(stage.backend.watch_job("a")) as changes:
+        async with asyncio.timeout(PATIENCE), aclosing(stage.backend.watch_job("a")) as changes:
             await anext(changes)
             stage.server.add_fault(Refuse(code=403, verb="watch", times=None))
             stage.server.watching.cut()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.client.kubernetes.stage import Stage
+from tests.unit.client.kubernetes.stage import PATIENCE, Stage
 from tests.unit.client.reading.documents import condition, ended, event, pod
+from tests.unit.kube.ticking import TickingClock
 from trainplane.client.errors import NotFoundError, UnsupportedError
 from trainplane.kube import errors as kube
 from trainplane.kube.testing.podlogs import ContainerLogs
@@ -81,8 +82,8 @@ class HubStage(Stage):
 
 @pytest.fixture
 async def stage() -> AsyncIterator[HubStage]:
-    async with HubServer() as server, server.client() as client:
-        stage = HubStage(server, client)
+    async with TickingClock() as clock, HubServer() as server, server.client(clock=clock) as client:
+        stage = HubStage(server, client, clock)
         stage.job(nodes=2, spec=DISPATCHED)
         yield stage
 
@@ -149,7 +150,7 @@ async def test_a_hub_without_a_view_shows_the_status_and_says_what_is_lacking(st
 
 async def test_the_watch_sees_pods_of_the_worker(stage: HubStage) -> None:
     stage.place(placement="Waiting", cluster="")
-    async with asyncio.timeout(10), aclosing(stage.backend.watch_job("a")) as changes:
+    async with asyncio.timeout(PATIENCE), aclosing(stage.backend.watch_job("a")) as changes:
         assert (await anext(changes)).status == "Suspended"
         stage.place(pod(0, **WORKER), pod(1, **WORKER))
         stage.job(nodes=2, spec=DISPATCHED, metadata={"annotations": {"x": "y"}})
@@ -194,7 +195,7 @@ async def test_followed_from_before_it_is_placed_through_broken_streams(stage: H
     for log in logs:
         log.end()
     stage.job(condition("Complete"), nodes=2, spec=DISPATCHED)
-    await asyncio.wait_for(following, 15)
+    await asyncio.wait_for(following, PATIENCE)
     for rank in (0, 1):
         texts = [line.text for line in stage.lines if line.step == f"node-{rank}"]
         assert texts == [f"line {number}" for number in range(rank, 30, 2)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
+from tests.unit.client.kubernetes.stage import PATIENCE
 from tests.unit.client.reading.documents import at, condition, ended, train_job
 from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.errors import NotFoundError, RefusedError
@@ -79,7 +80,7 @@ async def test_followed_from_before_the_pods_to_the_end(stage: Stage) -> None:
     stage.end(logs[1], 1)
     assert not following.done()
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert stage.shown == [f"[node-{number % 2}] line {number}" for number in range(20)]
 
 
@@ -92,7 +93,7 @@ async def test_a_pod_of_a_moment_is_not_missed(stage: Stage) -> None:
     stage.print(log, "quick")
     log.end()
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert stage.shown == ["[node-0] quick"]
 
 
@@ -113,7 +114,7 @@ async def test_a_stream_that_breaks_goes_on_without_gap_or_repeat(
     await stage.until(lambda: len(stage.lines) == 60)
     stage.end(log)
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert [line.text for line in stage.lines] == [f"line {number}" for number in range(60)]
 
 
@@ -132,7 +133,7 @@ async def test_an_api_server_that_goes_away_is_a_pause(stage: Stage) -> None:
     for index, log in enumerate(logs):
         stage.end(log, index)
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert stage.shown == [f"[node-{number % 2}] line {number}" for number in range(30)]
 
 
@@ -152,7 +153,7 @@ async def test_restarts_and_replaced_pods_are_followed(stage: Stage) -> None:
     await stage.until(lambda: len(stage.lines) == 3)
     stage.end(other, 0, made=at(40), suffix="bbbbb")
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert [line.text for line in stage.lines] == ["first run", "second run", "second pod"]
 
 
@@ -169,7 +170,7 @@ async def test_a_run_that_the_status_does_not_know_yet_is_not_read_twice(stage: 
     await stage.until(lambda: len(stage.lines) == 3)
     stage.end(log, 0, restarts=1)
     stage.complete()
-    await asyncio.wait_for(following, 20)
+    await asyncio.wait_for(following, PATIENCE)
     assert [line.text for line in stage.lines] == ["one", "two", "three"]
 
 
@@ -188,7 +189,7 @@ async def test_a_stop_and_a_resume_are_followed(stage: Stage) -> None:
     await stage.until(lambda: len(stage.lines) == 2)
     stage.end(log, 0, made=at(50), suffix="bbbbb")
     stage.complete()
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert [line.text for line in stage.lines] == ["before", "after"]
 
 
@@ -201,7 +202,7 @@ async def test_a_deleted_job_ends_it(stage: Stage) -> None:
     stage.server.remove(TRAIN_JOBS, "a", "team")
     log.end()
     stage.remove(0)
-    await asyncio.wait_for(following, 10)
+    await asyncio.wait_for(following, PATIENCE)
     assert stage.shown == ["[node-0] only"]
 
 

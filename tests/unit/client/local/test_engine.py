@@ -68,11 +68,25 @@ async def test_an_error_has_what_the_engine_said(programs: Path) -> None:
     assert last_line("") == "it failed and said nothing"
 
 
+async def _begun(folder: Path) -> None:
+    while not (folder / "pid").exists() or not (folder / "pid").read_text():  # noqa: ASYNC110 another process
+        await asyncio.sleep(0.01)
+
+
+async def test_a_command_that_makes_something_ends_before_its_caller(programs: Path, tmp_path: Path) -> None:
+    program(programs, "podman", f"echo $$ > {tmp_path}/pid; /bin/sleep 0.2; echo made > {tmp_path}/made")
+    task = asyncio.ensure_future(Engine("podman", ("podman",)).run("create", "i", whole=True))
+    await _begun(tmp_path)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (tmp_path / "made").exists()
+
+
 async def test_a_command_ends_with_its_caller(programs: Path, tmp_path: Path) -> None:
     program(programs, "podman", f"echo $$ > {tmp_path}/pid; exec /bin/sleep 60")
     task = asyncio.ensure_future(Engine("podman", ("podman",)).run("pull", "i"))
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():  # noqa: ASYNC110 another process
-        await asyncio.sleep(0.01)
+    await _begun(tmp_path)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -55,6 +55,9 @@ def test_documents_are_read_as_they_were_written(tmp_path: Path) -> None:
     folder.append_event({"reason": "One"})
     folder.append_event({"reason": "Two"})
     assert [event["reason"] for event in folder.read_events()] == ["One", "Two"]
+    with (folder.path / "events.jsonl").open("a") as file:
+        file.write('{"reason": "Thr')
+    assert [event["reason"] for event in folder.read_events()] == ["One", "Two"], "half a line is none yet"
     folder.ring()  # nobody listens
     pipe = os.open(folder.wake, os.O_RDONLY | os.O_NONBLOCK)
     folder.ring()

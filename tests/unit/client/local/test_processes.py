@@ -52,14 +52,15 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)"], start_ne
 print("up", flush=True)
 time.sleep(99)
 """
-    marked = os.environ | {processes.MARK: "unit-left"}
+    mark = f"unit-{os.getpid()}"
+    marked = os.environ | {processes.MARK: mark}
     with subprocess.Popen([sys.executable, "-c", code], env=marked, stdout=subprocess.PIPE) as left:
         assert left.stdout
         assert left.stdout.readline() == b"up\n"
         with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-            processes.end_recorded(left.pid, processes.started_at(left.pid), "unit-left")
+            processes.end_recorded(left.pid, processes.started_at(left.pid), mark, seconds=60)
             assert left.wait() == -9
-            assert processes.members(-1, "unit-left") == set()
+            assert processes.members(-1, mark) == set()
             processes.end_recorded(other.pid, "another time", "unit-none")
             assert other.poll() is None
             other.communicate(b"\n")

@@ -95,7 +95,7 @@ class Stage:
         self.task = asyncio.ensure_future(Supervisor(self.folder, self.runner, {}, timing).run())
 
     async def until(self, seen: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not seen():
                 if self.task.done():
                     self.task.result()
@@ -126,7 +126,7 @@ def job(nodes: int = 2, **spec: Any) -> Tree:
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
-        "metadata": {"name": "a", "uid": "u", "creationTimestamp": "2026-11-15T05:00:00.000000Z"},
+        "metadata": {"name": "a", "uid": "u", "creationTimestamp": "2020-11-15T05:00:00.000000Z"},
         "spec": {
             "runtimeRef": {"name": "torch-distributed"},
             "trainer": {"numNodes": nodes, "command": ["run"]},

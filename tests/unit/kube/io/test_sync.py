@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,15 +10,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.unit.interrupts import interrupt, main_waits
 from trainplane.kube import errors
 from trainplane.kube.client import Client
+from trainplane.kube.loopthread import LoopThread
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.sync import SyncClient
 from trainplane.kube.testing.faults import Hang
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
 
 class ServerThread:
@@ -137,12 +138,10 @@ def test_threads_share_a_client(client: SyncClient) -> None:
 
 
 def _interrupt_once_asked(server: FakeServer) -> None:
-    """Press Ctrl-C when the request is on its way."""
-    while not server.requests:
+    """Press Ctrl-C when the request is on its way and its sender waits."""
+    while not server.requests or not main_waits():
         time.sleep(0.001)
-    main = threading.main_thread().ident
-    assert main is not None
-    signal.pthread_kill(main, signal.SIGINT)
+    interrupt()
 
 
 @pytest.mark.usefixtures("interruptible")
@@ -162,14 +161,41 @@ def test_an_interrupt_cancels_the_request(client: SyncClient, server: FakeServer
     assert client.run(in_flight()) == 0
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_an_interrupt_at_the_very_start_leaves_nothing_running(told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, runs = LoopThread("client"), list[str]()
+    tell = thread._loop.call_soon_threadsafe
+
+    def interrupted(work: Callable[[], None]) -> None:
+        monkeypatch.setattr(thread._loop, "call_soon_threadsafe", tell)
+        if told:
+            tell(work)
+        raise KeyboardInterrupt
+
+    async def stream() -> AsyncGenerator[int, None]:
+        runs.append("begun")
+        try:
+            yield await asyncio.sleep(60, 1)
+        finally:
+            runs.append("ended")
+
+    monkeypatch.setattr(thread._loop, "call_soon_threadsafe", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(thread.iterate(stream()))
+    thread.close()
+    assert runs in ([], ["begun", "ended"])
+
+
 def test_a_closed_client_says_so_and_closes_twice(server: FakeServer) -> None:
+    before = set(threading.enumerate())
     client = SyncClient(server.client())
     client.version()
+    assert set(threading.enumerate()) - before
     client.close()
     client.close()
     with pytest.raises(RuntimeError, match="closed"):
         client.version()
-    assert "trainplane-kube" not in {thread.name for thread in threading.enumerate()}
+    assert not set(threading.enumerate()) - before
 
 
 def test_a_forked_child_is_told_to_make_its_own(client: SyncClient, monkeypatch: pytest.MonkeyPatch) -> None:

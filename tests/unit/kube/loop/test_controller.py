@@ -208,9 +208,9 @@ async def test_stopping_waits_for_reconciles_under_way_and_drops_the_rest() -> N
         await scene.clock.advance(2)
         assert not stopping.done()
         await scene.clock.advance(2)
-        await asyncio.wait_for(stopping, 1)
+        await asyncio.wait_for(stopping, 60)
         assert scene.task is not None
-        await asyncio.wait_for(scene.task, 1)
+        await asyncio.wait_for(scene.task, 60)
         assert [key for key, _ in scene.seen] == ["a"]
 
 
@@ -219,7 +219,7 @@ async def test_stopping_does_not_wait_for_ever(caplog: pytest.LogCaptureFixture)
         await scene.add("a")
         stopping = asyncio.create_task(scene.controller.stop())
         await scene.clock.advance(6)
-        await asyncio.wait_for(stopping, 1)
+        await asyncio.wait_for(stopping, 60)
     record = caplog.records[-1]
     assert record.getMessage() == "reconciles cut off at shutdown"
     assert record.__dict__["keys"] == ["a"]

@@ -23,7 +23,7 @@ def make(clock: FakeClock | None = None) -> WorkQueue[str]:
 
 
 async def take(queue: WorkQueue[str]) -> str:
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         key, _ = await queue.get()
     return key
 
@@ -300,7 +300,7 @@ async def test_a_key_given_back_after_closing_does_not_wait_again() -> None:
 
 async def test_quiet_is_when_nothing_waits_and_nobody_works() -> None:
     queue = make()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         await queue.quiet()
     queue.add("a")
     waiting = asyncio.create_task(queue.quiet())
@@ -309,7 +309,7 @@ async def test_quiet_is_when_nothing_waits_and_nobody_works() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     queue.done("a")
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(60):
         await waiting
 
 

@@ -92,7 +92,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.news or self.backlog)
     @rule()
     def take(self) -> None:
-        key, waited = self.loop.run_until_complete(asyncio.wait_for(self.queue.get(), 5))
+        key, waited = self.loop.run_until_complete(asyncio.wait_for(self.queue.get(), 60))
         assert key not in self.working, "a key is worked by one worker at a time"
         assert key in self.news | self.backlog
         assert waited >= 0

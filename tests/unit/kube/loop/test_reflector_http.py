@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from trainplane.kube.resource import Resource
 
 HASTY = Backoff(base=0.005, cap=0.02)
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Scene(Unobserved):

@@ -49,8 +49,13 @@ class Engine:
             raise EngineError(f"{self.name} {words[0]}: {last_line(done.stderr)}")
         return done
 
-    async def run(self, *words: str, check: bool = True, environment: Mapping[str, str] | None = None) -> Done:
-        """Run a command; it is ended if the caller is cancelled.
+    async def run(
+        self, *words: str, check: bool = True, whole: bool = False, environment: Mapping[str, str] | None = None
+    ) -> Done:
+        """Run a command.
+
+        If the caller is cancelled, the command is ended first, or with `whole` seen to its end: one that is killed in
+        the midst of making something leaves what nobody can name.
 
         Raises:
             EngineError: it failed, and `check` was asked for.
@@ -65,9 +70,10 @@ class Engine:
         try:
             out, err = await process.communicate()
         except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            if not whole:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+            await process.communicate()
             raise
         done = Done(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
         if check and done.code:

@@ -94,7 +94,7 @@ class ContainerRunner:
         return text
 
     async def start(self, launch: Launch) -> RunningContainer:
-        """Create and start a container.
+        """Create and start a container. Nothing of it is left when the caller is cancelled.
 
         Raises:
             WaitingError: its image cannot be had now.
@@ -123,14 +123,18 @@ class ContainerRunner:
         )
         words = [*made, *variables, *self._settings["run_options"], *options.command_words(launch, image)]
         await self._engine.run("rm", "--force", launch.identity, check=False)
-        await self._engine.run("create", "--pull", "never", *words, environment=handed)
-        process = await asyncio.create_subprocess_exec(
-            *self._engine.line("start", "--attach", launch.identity),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        try:
+            await self._engine.run("create", "--pull", "never", *words, whole=True, environment=handed)
+            process = await asyncio.create_subprocess_exec(
+                *self._engine.line("start", "--attach", launch.identity),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except asyncio.CancelledError:
+            await self._engine.run("rm", "--force", launch.identity, check=False)
+            raise
         limited = trees.get(launch.container, "resources", "limits", "memory") is not None
         return RunningContainer(process, launch.identity, self._engine, limited=limited, keep=self._settings["keep"])
 

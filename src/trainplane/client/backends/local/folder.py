@@ -158,10 +158,10 @@ class JobFolder:
     def read_events(self) -> list[Tree]:
         """Return the Events in the order in which they came."""
         try:
-            lines = (self.path / "events.jsonl").read_text().splitlines()
+            lines = (self.path / "events.jsonl").read_text().splitlines(keepends=True)
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in lines if line.endswith("\n")]  # the last may be half written
 
     # -- between clients and the supervisor
 
