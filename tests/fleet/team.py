@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lab.fleet import CHECK
 from tests.fleet import objects
-from tests.fleet.api import Api
+from tests.fleet.api import Api, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,16 +55,56 @@ class Team:
         """Create a TrainJob in the team's queue, made as `objects.train_job` says; return it as it was stored."""
         return self.api(on).create(objects.train_job(name, self.namespace, **job))
 
+    def submit_seen(self, name: str, **job: Any) -> Tree:
+        """Create a TrainJob on the hub as soon as Kueue there knows its runtime, which a test has just made."""
+        return self.create_seen(objects.train_job(name, self.namespace, **job))
+
+    def create_seen(self, job: Tree) -> Tree:
+        """Create a document of a TrainJob on the hub as soon as Kueue there knows its runtime."""
+        made: list[Tree] = []
+
+        def accepted() -> bool:
+            try:
+                made.append(self.api().create(job))
+            except RefusedError as error:
+                if f"runtime '{job['spec']['runtimeRef']['name']}' not found" not in error.message:
+                    raise
+                return False
+            return True
+
+        self.wait(f"Kueue to know the runtime of {job['metadata']['name']}", accepted)
+        return made[0]
+
     def delete(self, name: str, *, on: str = "hub") -> None:
         """Delete a TrainJob."""
         self.api(on).delete("trainjobs", self.namespace, name)
 
     def end(self, name: str, *, on: str, phase: str = "Succeeded") -> None:
         """Let the pods of a TrainJob end that run on a worker: a training that is over, or has failed."""
+        status = {"status": {"phase": phase}}
         for pod in self.pods(name, on=on):
-            self.api(on).patch(
-                "pods", self.namespace, pod["metadata"]["name"], {"status": {"phase": phase}}, part="status"
-            )
+            try:
+                self.api(on).patch("pods", self.namespace, pod["metadata"]["name"], status, part="status")
+            except RefusedError as error:
+                if error.code != 404:  # one that is gone meanwhile needs no end
+                    raise
+
+    def finish(self, *names: str) -> None:
+        """Let TrainJobs end wherever they run, and wait until they are complete as the hub tells.
+
+        For jobs that lost their place: Kueue may take a run back before its end has reached the hub. What it begins
+        then ends as well.
+        """
+
+        def done() -> bool:
+            for name in names:
+                for worker in self._somewhere(name):
+                    self.end(name, on=worker)
+            return all(self.is_done(name) for name in names)
+
+        self.wait(f"{', '.join(names)} to end", done)
+        for name in names:
+            self.wait_done(name)
 
     # -- what is seen ---------------------------------------------------------------------------------------------
 
@@ -134,12 +174,8 @@ class Team:
         assert on in {None, where}, f"{name} runs on {where}, not on {on}"
         return where
 
-    def wait_somewhere(self, name: str) -> str:
-        """Wait until a TrainJob's pods run on a worker, whatever the hub says; return the worker."""
-        self.wait(f"{name} to run somewhere", lambda: self._somewhere(name))
-        return self._somewhere(name)[0]
-
     def _somewhere(self, name: str) -> list[str]:
+        """Return the workers on which a TrainJob's pods run, whatever the hub says."""
         return [worker for worker in self.workers if self.is_running(name, on=worker)]
 
     def wait_done(self, name: str, kind: str = "Complete") -> Tree:
@@ -148,6 +184,17 @@ class Team:
         condition = self.condition(name, kind)
         assert condition is not None, (self.job(name) or {}).get("status")
         return condition
+
+    def wait_event(self, kind: str, name: str, reason: str, *, on: str = "hub") -> list[Tree]:
+        """Wait for events about an object whose reason has this word in it; return them. They come after the deed."""
+        found: list[Tree] = []
+
+        def told() -> bool:
+            found[:] = [event for event in self.events(kind, name, on=on) if reason in event["reason"]]
+            return bool(found)
+
+        self.wait(f"an event {reason} of {kind} {name}", told)
+        return found
 
     def wait_gone(self, name: str, *, on: str) -> None:
         """Wait until a cluster has neither TrainJob nor Workload of that name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lab import kwok, node
+from lab.engines import binary
 from lab.fleet import CHECK
 from lab.paths import REPOSITORY
 from tests.e2e.localise import example
@@ -19,6 +20,7 @@ from tests.fleet.team import Team, make_team, remove_team
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from lab.cluster import Cluster
     from lab.fleet import Fleet
@@ -52,6 +54,8 @@ def home(fleet: Fleet) -> Iterator[Team]:
         kwok.hold(worker, "default")
     yield team
     team.delete(job["metadata"]["name"])
+    for name in team.workers:  # to release a pod that goes just then is an error
+        team.wait("the pods to go", lambda name=name: not team.api(name).list("pods", "default"))  # type: ignore[misc]
     for name, cluster in zip(("hub", *team.workers), fleet.clusters, strict=True):
         kwok.release(cluster, "default")
         team.api(name).delete("localqueues", "default", "multikueue-queue")
@@ -67,7 +71,7 @@ def _is_active(api: Api) -> bool:
 def test_the_example_of_kueues_documents_runs_as_written(home: Team) -> None:
     _, job = _documents("trainjobs/multikueue.yaml")
     name = job["metadata"]["name"]
-    home.api().create(job)
+    home.create_seen(job)
     where = home.wait_running(name)
     on_hub, on_worker = home.job(name), home.job(name, on=where)
     assert on_hub is not None
@@ -121,7 +125,7 @@ def trainees(fleet: Fleet, real_worker: Cluster) -> Iterator[Team]:
 
 
 @pytest.mark.timeout(900)
-def test_a_training_with_ddp_goes_to_a_worker_and_back(trainees: Team, report: SuiteReport) -> None:
+def test_a_training_with_ddp_goes_to_a_worker_and_back(trainees: Team, report: SuiteReport, tmp_path: Path) -> None:
     us, worker = trainees, trainees.cluster("worker1")
     runtime, program, job = example("ddp", image_name="torch")
     for name in ("hub", *us.workers):
@@ -135,14 +139,17 @@ def test_a_training_with_ddp_goes_to_a_worker_and_back(trainees: Team, report: S
     pods = [pod["metadata"]["name"] for pod in us.pods("ddp", on="worker1")]
     kubectl = (f"--namespace={us.namespace}",)
 
-    def logs(pod: str, *options: str) -> str:
-        return worker.kubectl(*kubectl, "logs", pod, *options, check=False).stdout
+    def logs(pod: str) -> str:
+        return worker.kubectl(*kubectl, "logs", pod, check=False).stdout
 
     us.wait("both ranks to train", lambda: all("trains" in logs(pod) for pod in pods), seconds=_TORCH_SECONDS)
-    with ThreadPoolExecutor(len(pods)) as pool:
-        followed = [pool.submit(logs, pod, "--follow") for pod in pods]
-        worker.kubectl(*kubectl, "exec", pods[0], "--", "touch", "/tmp/stop")  # ends the training, on all nodes
-        said = sorted(line for one in followed for line in one.result().splitlines() if line.startswith("rank"))
+    followed = [_follow(worker, us.namespace, pod, tmp_path / pod) for pod in pods]
+    us.wait("both to be followed", lambda: all("trains" in (tmp_path / pod).read_text() for pod in pods))
+    worker.kubectl(*kubectl, "exec", pods[0], "--", "touch", "/tmp/stop")  # ends the training, on all nodes
+    for one in followed:
+        one.wait(_TORCH_SECONDS)
+    lines = [line for pod in pods for line in (tmp_path / pod).read_text().splitlines()]
+    said = sorted(line for line in lines if line.startswith("rank"))
     assert said == [
         line
         for rank in range(2)
@@ -152,6 +159,13 @@ def test_a_training_with_ddp_goes_to_a_worker_and_back(trainees: Team, report: S
     us.wait_gone("ddp", on="worker1")
     assert us.pods("ddp", on="hub") == []
     report.figure("ddp_ranks_through_the_fleet", len(pods))
+
+
+def _follow(worker: Cluster, namespace: str, pod: str, output: Path) -> subprocess.Popen[bytes]:
+    """Begin to follow a pod's log, into a file: its pod goes at once when it has ended."""
+    options = (f"--kubeconfig={worker.kubeconfig}", f"--namespace={namespace}")
+    with output.open("wb") as file:
+        return subprocess.Popen([binary("kubectl"), *options, "logs", pod, "--follow"], stdout=file)
 
 
 def _accepted(us: Team, job: Tree) -> bool:

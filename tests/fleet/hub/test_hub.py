@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.fleet.hub.stage import Seen
     from tests.suite import SuiteReport
 
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager")
 CUT_SECONDS = 10
 """Longer than the hub server waits before it gives a silent worker up; shorter than Kueue does."""
 
@@ -36,11 +37,15 @@ def test_lines_of_a_job_are_kept_once_each_through_cuts_and_kills(
     early = seen.follow("steady", "rank=1", tmp_path / "early")
     team.wait_running("steady", on="worker1")
     seen.wait_lines("steady", 100)
-    assert _cells(seen, "steady")[:4] == ["steady", "worker1", "Running", "2/2"]
+    running = ["steady", "worker1", "Running", "2/2"]
+    team.wait("the hub to show both pods", lambda: _cells(seen, "steady")[:4] == running)
 
-    worker.kill("kube-apiserver")
+    # The controller-manager too: one that outlives its API server may never collect the Jobs of a JobSet that goes.
+    for engine in CONTROL_PLANE:
+        worker.kill(engine)
     worker.revive("kube-apiserver")
     worker.wait_ready(seconds=2 * PATIENCE)
+    worker.revive("kube-controller-manager")
     seen.wait_lines("steady", 500)
 
     fleet.cut(worker)
@@ -49,6 +54,7 @@ def test_lines_of_a_job_are_kept_once_each_through_cuts_and_kills(
     finally:
         fleet.mend(worker)
     seen.wait_lines("steady", 2000)
+    team.wait("lines for whoever follows", lambda: (tmp_path / "early").read_bytes().count(b"\n") > 100)
 
     fleet.hub.kill(hub.ENGINE)
     fleet.hub.revive(hub.ENGINE)
@@ -67,6 +73,7 @@ def test_lines_of_a_job_are_kept_once_each_through_cuts_and_kills(
     *begun, _ = (tmp_path / "early").read_text().split("\n")
     assert begun == followed[: len(begun)]
     assert len(begun) > 100
+    team.wait("the end of rank 0", lambda: any("end " in line for line in seen.log("steady", "rank=0&tailLines=1")))
     for rank in (0, 1):
         assert whole(seen.log("steady", f"rank={rank}"))
     assert seen.log("steady", "rank=1") == followed
@@ -93,18 +100,32 @@ def test_a_restarted_container_has_a_previous_log_and_events_of_both_clusters(se
     seen.submit("again", RESTARTING)
     team.wait("the second run", lambda: seen.log("again") == [f"second {number}" for number in range(5)])
     assert seen.log("again", "previous=true") == [f"first {number}" for number in range(50)]
+    team.wait("the restart to be shown", lambda: _restarts(seen, "again") == [1])
     (pod,) = seen.tree("again", "pods")["items"]
     assert pod["metadata"]["annotations"]["hub.trainplane.dev/cluster"] == "worker1"
-    assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
-    events = seen.tree("again", "events")["items"]
-    clusters = {event["metadata"]["annotations"]["hub.trainplane.dev/cluster"] for event in events}
-    assert clusters == {"hub", "worker1"}
-    assert {"Pod", "TrainJob", "Workload"} <= {event["involvedObject"]["kind"] for event in events}
+    kinds = {("hub", "Workload"), ("worker1", "Pod"), ("worker1", "TrainJob")}
+    team.wait("events of both clusters", lambda: kinds <= _told(seen, "again"))
+    assert {cluster for cluster, _ in _told(seen, "again")} == {"hub", "worker1"}
     seen.tell("again")
     team.wait_done("again")
     team.wait_gone("again", on="worker1")
     assert seen.log("again", "previous=true") == [f"first {number}" for number in range(50)]
     assert [pod["metadata"]["name"]] == [item["metadata"]["name"] for item in seen.tree("again", "pods")["items"]]
+
+
+def _restarts(seen: Seen, name: str) -> list[int]:
+    """Return for each container of a job how often it was restarted, as the hub shows it."""
+    pods = seen.tree(name, "pods")["items"]
+    return [status["restartCount"] for pod in pods for status in pod["status"]["containerStatuses"]]
+
+
+def _told(seen: Seen, name: str) -> set[tuple[str, str]]:
+    """Return what the events of a job are about, with the cluster that each is from."""
+    events = seen.tree(name, "events")["items"]
+    return {
+        (event["metadata"]["annotations"]["hub.trainplane.dev/cluster"], event["involvedObject"]["kind"])
+        for event in events
+    }
 
 
 def test_the_hubs_rbac_decides_who_reads(seen: Seen) -> None:

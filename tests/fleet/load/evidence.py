@@ -73,7 +73,8 @@ def counted(runtime: Tree) -> Tree:
 
 def let_go(cluster: Cluster, namespace: str) -> None:
     """Let the counted pods of a namespace go."""
-    names = [pod["metadata"]["name"] for pod in Api(cluster).list("pods", namespace)]
+    pods = [pod["metadata"] for pod in Api(cluster).list("pods", namespace)]
+    names = [pod["name"] for pod in pods if FINALIZER in pod.get("finalizers", ())]  # others may be gone any moment
     with cluster.connection() as connection:
         for name in names:
             path = f"/api/v1/namespaces/{namespace}/pods/{name}"

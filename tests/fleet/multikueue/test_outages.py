@@ -12,7 +12,7 @@ from lab import trainplane
 from lab.fleet import MULTIKUEUE
 from tests.fleet import objects
 from tests.fleet.objects import HELD
-from tests.fleet.team import true_condition
+from tests.fleet.team import PATIENCE, true_condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,11 +101,8 @@ def test_a_worker_is_lost_past_its_timeout(fleet: Fleet, team: MakeTeam) -> None
         assert _evicted_at(us, "lost") - begin > TIMEOUT - timedelta(seconds=1)  # an event's time is in whole seconds
     alone.wait_running("alone", on="worker1")
     us.wait("one run to be left", lambda: len(_places(us, "lost")) == 1)
-    (place,) = _places(us, "lost")
-    alone.end("alone", on="worker1")
-    us.end("lost", on=place)
-    us.wait_done("lost")
-    alone.wait_done("alone")
+    alone.finish("alone")
+    us.finish("lost")
     for worker in us.workers:
         us.wait_gone("lost", on=worker)
 
@@ -125,7 +122,7 @@ def _away(fleet: Fleet, us: Team) -> Iterator[None]:
         yield
     finally:
         worker.revive("kube-apiserver")
-        worker.wait_ready()
+        worker.wait_ready(2 * PATIENCE)
         worker.revive("kube-controller-manager")
 
 
@@ -143,6 +140,5 @@ def _places(us: Team, name: str) -> list[str]:
 def _evicted_at(us: Team, name: str) -> datetime:
     """Return when a Workload was first evicted because of a check, as the hub's event says."""
     workload = us.workload(name) or {}
-    events = us.events("Workload", workload["metadata"]["name"])
-    times = [event["metadata"]["creationTimestamp"] for event in events if "Evicted" in event["reason"]]
-    return datetime.fromisoformat(min(times))
+    events = us.wait_event("Workload", workload["metadata"]["name"], "Evicted")
+    return datetime.fromisoformat(min(event["metadata"]["creationTimestamp"] for event in events))

@@ -43,7 +43,7 @@ def test_the_worker_assigns_the_topology(team: MakeTeam, hosts: str) -> None:
     pods["metadata"]["annotations"][REQUIRED] = HOSTNAME
     for cluster in ("hub", *us.workers):
         us.api(cluster).apply(tight)
-    us.submit("tight", runtime="tight", kind="TrainingRuntime", nodes=3, cpu="8")
+    us.submit_seen("tight", runtime="tight", kind="TrainingRuntime", nodes=3, cpu="8")
     where = us.wait_running("tight")
     us.wait("three pods", lambda: len(us.pods("tight", on=where)) == 3 and us.is_running("tight", on=where))
     assert len({pod["spec"]["nodeName"] for pod in us.pods("tight", on=where)}) == 1

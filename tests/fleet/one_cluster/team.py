@@ -193,10 +193,17 @@ class Team:
         found: Tree = entry
         return found
 
-    def events(self, job: str) -> dict[str, str]:
-        """Return the events about a TrainJob: reason to message, the last of each."""
-        found = [one for one in self.all("events") if one["involvedObject"]["kind"] == "TrainJob"]
-        return {one["reason"]: one["message"] for one in found if one["involvedObject"]["name"] == job}
+    def wait_event(self, job: str, reason: str, words: str) -> None:
+        """Wait for an event about a TrainJob: it comes after the deed, and others may use the same reason."""
+        about = {"kind": "TrainJob", "name": job}
+
+        def told() -> bool:
+            return any(
+                one["reason"] == reason and words in one["message"] and about.items() <= one["involvedObject"].items()
+                for one in self.all("events")
+            )
+
+        self.wait(f"an event {reason} of {job}: {words}", told)
 
     def holds(self, plural: str, name: str, condition: str) -> bool:
         """Say whether an object has a condition that is True."""

@@ -62,7 +62,7 @@ def test_a_job_is_queued_admitted_run_and_finished(team: Team) -> None:
         topology = one["topologyRequest"]
         assert topology["podIndexLabel"] == "batch.kubernetes.io/job-completion-index"
         assert topology["subGroupIndexLabel"] == "jobset.sigs.k8s.io/job-index"
-    assert "Admitted by clusterQueue" in team.events("job")["Started"]
+    team.wait_event("job", "Started", "Admitted by clusterQueue")
     job = team.job("job")
     assert _only(job, OURS)["trainingRuntimeSpec"] == mine["trainingRuntimeSpec"]
     entry = team.kueue_entry("job")

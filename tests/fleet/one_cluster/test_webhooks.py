@@ -31,7 +31,8 @@ def test_a_default_queue_takes_jobs_without_one(team: Team) -> None:
 
     def labelled() -> bool:
         made = team.dry_run(job)
-        return made["metadata"]["labels"] == {objects.QUEUE_LABEL: "default"} and bool(made["spec"]["suspend"])
+        labels = made["metadata"].get("labels")
+        return labels == {objects.QUEUE_LABEL: "default"} and bool(made["spec"]["suspend"])
 
     team.wait("Kueue to know the queue", labelled)
     team.create(job)

@@ -58,7 +58,7 @@ class Desk:
             return not unlike()
 
         try:
-            self.team.wait("the answers", as_expected, seconds=60)
+            self.team.wait("the answers", as_expected)
         except Exception as error:
             told = [found[name].to_text() for name in unlike()]
             raise AssertionError("\n".join(told)) from error

@@ -37,6 +37,7 @@ def test_every_cause_is_told(desk: MakeDesk) -> None:
     ours.submit("tainted", queue="tainted")
     ours.submit("fat", queue="small", gpus=16, nodes=1)
     ours.submit("refused", gpus=5)
+    ours.wait_refused("too-much")
     told = ours.wait_answers(
         {
             "by-user": ["SuspendedByUser"],
@@ -134,7 +135,7 @@ def test_checks_backoff_and_deactivation_are_told(desk: MakeDesk) -> None:
         }
     )
     assert "two of five nodes are there" in told["pending"].summary
-    assert re.search(r"again at 20\S+Z, in \d+ s. no machines today", ours.ask("retried")["retried"].summary)
+    ours.team.wait("Kueue to say when it tries again", lambda: _is_retried(ours, "retried", "no machines today"))
     assert "the project has ended" in told["rejected"].summary
     assert re.search(r"again at 20\S+Z, in \d+ s", told["held-back"].summary)
     assert (ours.team.job("held-back", on=ours.on) or {})["spec"]["suspend"], "there is room, and Kueue waits"
@@ -165,11 +166,27 @@ def test_a_job_without_its_runtime_has_no_workload(desk: MakeDesk) -> None:
     assert workload is not None
     api.delete("trainingruntimes", namespace, "short-lived")
     ours.wait_answer("orphan", "RuntimeMissing", "ExceedsQuota", "NoNodeFits")
+    ours.team.wait("Kueue to see it too", lambda: _is_frozen(ours, "orphan"))
     _patch(ours, "orphan", {"metadata": {"finalizers": None}})
     api.delete("workloads", namespace, workload["metadata"]["name"])
     told = ours.wait_answer("orphan", "RuntimeMissing")
     assert told.position is None
     assert "short-lived" in told.summary
+
+
+def _is_frozen(ours: Desk, name: str) -> bool:
+    """Say whether Kueue refuses any change of a TrainJob, because it knows no runtime of it."""
+    patch = {"metadata": {"labels": {"any": "change"}}}
+    try:
+        ours.team.api(ours.on).patch("trainjobs", ours.team.namespace, name, patch)
+    except RefusedError as error:
+        return "not found" in error.message
+    return False
+
+
+def _is_retried(ours: Desk, name: str, why: str) -> bool:
+    """Say whether the answer tells when Kueue tries again: it writes that down after the check has asked for it."""
+    return re.search(rf"again at 20\S+Z, in \d+ s. {why}", ours.ask(name)[name].summary) is not None
 
 
 def _decide(ours: Desk, name: str, check: str, state: str, message: str, **more: Any) -> None:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from tests.fleet import objects
 from tests.fleet.api import RefusedError
 from tests.fleet.queued.asking import GPU, Desk, causes, checked, suggestion
+from tests.fleet.team import true_condition
 
 if TYPE_CHECKING:
+    from tests.fleet.api import Api
     from tests.fleet.queued.conftest import MakeDesk
 
 Tree = dict[str, Any]
@@ -131,6 +133,7 @@ def test_topology_that_cannot_be_had_is_told_and_what_fits_starts(desk: MakeDesk
     )
     try:
         ours.queue("racks", "64", flavor=namespace)
+        ours.team.wait("the nodes", lambda: all(_is_ready(api, node["metadata"]["name"]) for node in nodes))
         ours.team.wait("the queue", lambda: not ours.team.job("scattered", on=ours.on) and _try(ours))
         told = ours.wait_answer("scattered", "Topology")
         assert suggestion(told, "FewerNodes").num_nodes == 2, told.to_text()
@@ -152,6 +155,10 @@ def _try(ours: Desk) -> bool:
         assert "not found" in error.message  # noqa: PT017 tried again
         return False
     return True
+
+
+def _is_ready(api: Api, name: str) -> bool:
+    return true_condition(api.get("nodes", "", name), "Ready") is not None
 
 
 def _node(name: str, labels: dict[str, str], taint: Tree) -> Tree:
