@@ -96,48 +96,7 @@ def configuration(*, qps: float | None = None, workers: int | None = None) -> di
 
 def webhook_configurations() -> list[dict[str, Any]]:
     """Return the webhook configurations as they are installed in a cluster, before they are pointed at this machine."""
-    checked = {
-        "matchExpressions": [{"key": f"{GROUP}/webhook-validation", "operator": "NotIn", "values": ["disabled"]}]
-    }
-    # Called again if another webhook changed the TrainJob after it: Kueue's comes later, and brings queue and entry.
-    defaulter = _webhook("defaulter", "mutate", PLURALS[0]) | {"reinvocationPolicy": "IfNeeded"}
-    validators = [_webhook("validator", "validate", plural) for plural in PLURALS]
-    guards = [_webhook("guard", "validate", plural) for plural in PLURALS[1:]]
-    for guard in guards:  # an operator that is down must not keep anybody from cleaning up
-        guard["rules"][0]["operations"] = ["DELETE"]
-        guard["failurePolicy"] = "Ignore"
-    validators += guards
-    for webhook in validators[1:]:
-        webhook["objectSelector"] = checked
-    return [
-        _configuration("MutatingWebhookConfiguration", "defaulter", [defaulter]),
-        _configuration("ValidatingWebhookConfiguration", "validator", validators),
-    ]
-
-
-def _configuration(kind: str, name: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
-    meta = {"name": f"{name}.{GROUP}"}
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": meta, "webhooks": webhooks}
-
-
-def _webhook(name: str, verb: str, plural: str) -> dict[str, Any]:
-    singular = plural.removesuffix("s")
-    path = f"/{verb}-{GROUP.replace('.', '-')}-v1alpha1-{singular}"
-    service = {"name": "kubeflow-trainer-controller-manager", "namespace": NAMESPACE, "path": path}
-    rule = {
-        "apiGroups": [GROUP],
-        "apiVersions": ["v1alpha1"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": [plural],
-    }
-    return {
-        "name": f"{name}.{singular}.{GROUP}",
-        "clientConfig": {"service": service},
-        "rules": [rule],
-        "failurePolicy": "Fail",
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-    }
+    return documents(REPOSITORY / "manifests/operator/webhooks.yaml")
 
 
 def _certificates(cluster: Cluster) -> str:
