@@ -17,7 +17,7 @@ import ssl
 import threading
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _HOP_BY_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "host"})
 _LARGEST_BODY = 16 << 20
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class Gate:
         return path
 
     def about(self, name: str) -> list[str]:
-        """Return the writes about one TrainJob that were made so far."""
-        return [write.what for write in self.writes if write.about == name]
+        """Return the writes about one TrainJob that were made so far; whoever sees what one did finds it here."""
+        return [write.what for write in self._run(self._made()) if write.about == name]
 
     def arm(self, victim: Callable[[], Process], name: str, *, after: int) -> None:
         """Let `after` more writes about a TrainJob pass, and kill the operator when it asks for another."""
@@ -104,6 +106,10 @@ class Gate:
         """Let everything pass."""
         self._run(self._set(None))
 
+    async def _made(self) -> list[Write]:
+        async with self._one_at_a_time:  # behind a write that the API server has made and whose answer is on its way
+            return list(self.writes)
+
     async def _set(self, trap: _Trap | None) -> None:
         async with self._one_at_a_time:  # behind what a killed operator had still asked for, which is dropped
             self._trap = trap
@@ -111,8 +117,8 @@ class Gate:
 
     # -- carrying -------------------------------------------------------------------------------------------------
 
-    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+    def _run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
 
     async def _open(self) -> None:
         with self._cluster.sandbox.entered():

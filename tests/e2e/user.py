@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from lab.processes import Result
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds that anything may take on a busy machine of two cores."""
 
 _PAUSE = 0.3
@@ -115,6 +115,11 @@ class User:
         """Return the lines of all pods of a step, found as the documents say: by the name of the Job."""
         return self.kubectl("logs", f"--selector=job-name={job}-{step}-0", "--tail=-1").stdout.splitlines()
 
+    def lines_so_far(self, job: str, step: str = "node") -> list[str]:
+        """Return what the pods of a step have printed, without those that are still being made."""
+        selector = f"--selector=job-name={job}-{step}-0"
+        return self.kubectl("logs", selector, "--tail=-1", check=False).stdout.splitlines()
+
     # -- waiting --------------------------------------------------------------------------------------------------
 
     def wait(self, what: str, holds: Callable[[], bool]) -> None:
@@ -137,7 +142,20 @@ class User:
         self.wait(f"{job} to be {wanted}", reached)
         assert set(seen[:-1]) <= set(via), f"{job} was shown as {dict.fromkeys(seen)}"
 
+    def wait_events(self, job: str, *reasons: str) -> dict[str, str]:
+        """Wait until these events are there, in whichever order they come; return all that are there by then.
+
+        Events follow a moment after what they tell of, and several are written at once.
+        """
+        found: dict[str, str] = {}
+
+        def there() -> bool:
+            found.update(self.events(job))
+            return found.keys() >= set(reasons)
+
+        self.wait(f"events {', '.join(reasons)} of {job}", there)
+        return found
+
     def wait_event(self, job: str, reason: str) -> str:
-        """Wait until an event is there, for events follow a moment after what they tell of; return its message."""
-        self.wait(f"event {reason} of {job}", lambda: reason in self.events(job))
-        return self.events(job)[reason]
+        """Wait until an event is there; return its message."""
+        return self.wait_events(job, reason)[reason]
