@@ -190,7 +190,7 @@ DEADLINES = (
     # These run by themselves: beside hundreds of others a step takes longer than a deadline.
     Case(
         "15 deadline exceeded",
-        (Create(train_job(activeDeadlineSeconds=3)), Await("Failed")),
+        (Create(train_job(activeDeadlineSeconds=5)), Await("Failed")),
         (runtime(),),
     ),
     Case(

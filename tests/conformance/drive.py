@@ -28,8 +28,8 @@ Result = TypeVar("Result")
 _WRITERS = 8
 _HOPS = 3
 """Fences after each step: applied, JobSet seen, status seen. Each passes through the operator's queue once more."""
-_PATIENCE = 6.0
-"""Seconds for which a case that differs unexpectedly is looked at again."""
+PATIENCE = 20.0
+"""Seconds for which a case that differs unexpectedly is looked at again: what a busy machine may hold up one side."""
 
 
 @dataclass
@@ -47,9 +47,15 @@ class Drive:
     """Two sides, and the numbers of the namespaces that are taken on them."""
 
     def __init__(
-        self, reference: Side, ours: Side, *, is_expected: Callable[[Difference], bool] = lambda _: False
+        self,
+        reference: Side,
+        ours: Side,
+        *,
+        is_expected: Callable[[Difference], bool] = lambda _: False,
+        patience: float = PATIENCE,
     ) -> None:
         self.sides = (reference, ours)
+        self._patience = patience
         self._is_expected = is_expected
         self._taken = 0
         self._pool = ThreadPoolExecutor(2 * _WRITERS)
@@ -108,7 +114,7 @@ class Drive:
 
     def _compare(self, runs: list[Run], index: int) -> None:
         """Note what differs, once it is not going to change: what is expected at once, the rest after a while."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + self._patience
         while runs:
             later = []
             for run, (left, right) in zip(runs, self._observe(runs), strict=True):

@@ -56,7 +56,8 @@ class Lying(Side):
 
 
 def test_a_planted_difference_is_reported(reference_cluster: Cluster) -> None:
-    drive = Drive(Side(reference_cluster, "honest", prefix="rh"), Lying(reference_cluster, "lying", prefix="rl"))
+    sides = Side(reference_cluster, "honest", prefix="rh"), Lying(reference_cluster, "lying", prefix="rl")
+    drive = Drive(*sides, patience=6.0)  # the lie stays one
     (run,) = drive.run([Case("planted", (Create(train_job(trainer={"image": "test:job"})),), (torch(),))])
     drive.close()
     found = unexplained(run.differences)
