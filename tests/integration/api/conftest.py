@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 import yaml
 
+from lab.processes import wait_for
 from tests.integration.api import releases
 
 if TYPE_CHECKING:
@@ -68,14 +69,17 @@ class Server:
 
 
 def wait_established(cluster: Cluster, *crds: str) -> None:
-    """Wait until CRDs (`crd/PLURAL.GROUP`) are served.
+    """Wait until CRDs (`crd/PLURAL.GROUP`) are served, and kubectl can find them.
 
     The accepted name comes first: `kubectl wait --for=condition` fails on a CRD so new that it has no conditions yet.
+    What discovery tells kubectl follows a moment after what the CRD says of itself.
     """
     for crd in crds:
         plural = crd.removeprefix("crd/").partition(".")[0]
         cluster.kubectl("wait", f"--for=jsonpath={{.status.acceptedNames.plural}}={plural}", "--timeout=60s", crd)
     cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *crds)
+    kinds = ",".join(crd.removeprefix("crd/") for crd in crds)
+    wait_for(f"discovery of {kinds}", lambda: not cluster.kubectl("get", kinds, "-A", check=False).code, seconds=60)
 
 
 def _listed(manifests: tuple[dict[str, Any], ...]) -> dict[str, Any]:

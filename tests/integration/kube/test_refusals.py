@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.kube.support import CONFIGMAPS, compact, configmap, widget
+from tests.integration.kube.support import CONFIGMAPS, compact, configmap, until, widget
 from trainplane.kube import errors
 from trainplane.kube.client import Client
 from trainplane.kube.config import load_config
@@ -61,6 +61,13 @@ async def test_requests_that_make_no_sense(client: Client, namespace: str) -> No
         await client.create(CONFIGMAPS, configmap("a", namespace, x="x" * (4 << 20)))
 
 
+async def may_read(client: Client, namespace: str) -> bool:
+    try:
+        return bool(await client.get(CONFIGMAPS, "a", namespace))
+    except errors.ForbiddenError:
+        return False
+
+
 async def test_who_may_not_is_told_and_who_may_now_does(cluster: Cluster, client: Client, namespace: str) -> None:
     await client.create(CONFIGMAPS, configmap("a", namespace))
     async with Client.connect(load_config(cluster.user("ann", "ann", ("readers",)))) as ann:
@@ -69,7 +76,7 @@ async def test_who_may_not_is_told_and_who_may_now_does(cluster: Cluster, client
         assert not refusal.value.retryable
         cluster.kubectl("create", "role", "reader", "-n", namespace, "--verb=get,list", "--resource=configmaps")
         cluster.kubectl("create", "rolebinding", "reader", "-n", namespace, "--role=reader", "--group=readers")
-        assert await ann.get(CONFIGMAPS, "a", namespace)
+        await until(lambda: may_read(ann, namespace), "the role, of which the API server hears a moment later")
         with pytest.raises(errors.ForbiddenError):
             await ann.create(CONFIGMAPS, configmap("b", namespace))
         with pytest.raises(errors.ForbiddenError):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 
 def test_verbs_lists_and_watches_without_await(cluster: Cluster, namespace: str) -> None:
+    # Every namespace gets one a moment after it is made, which must not come between two lists.
+    cluster.kubectl("wait", "--for=create", "--timeout=120s", "configmap/kube-root-ca.crt", "-n", namespace)
     with SyncClient.connect(load_config(cluster.kubeconfig)) as client:
         made = client.create(CONFIGMAPS, configmap("a", namespace, x="1"))
         with pytest.raises(AlreadyExistsError):

@@ -124,7 +124,8 @@ def test_a_trainjob_becomes_pods_and_its_end_comes_back(operated: Cluster, names
 def test_suspend_kill_and_resume(operated: Cluster, namespace: str) -> None:
     operated.apply(train_job(namespace, "queued", suspend=True))
     until(lambda: "Suspended" in conditions(operated, namespace, "queued"), "Suspended")
-    until(lambda: counted(operated, namespace, "queued"), "counts from JobSet")
+    # JobSet counts before it has made its Job and again afterwards: only then will nothing more be written.
+    until(lambda: [one["suspended"] for one in counted(operated, namespace, "queued") or ()] == [1], "a suspended Job")
     before = ours(operated, namespace, "queued")
     operated.kill(trainplane.ENGINE)
     operated.revive(trainplane.ENGINE)
