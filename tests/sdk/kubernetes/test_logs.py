@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, is_in_order, runtime, texts, train_job
+from tests.sdk.kubernetes.stage import PATIENCE, WAITING, count_late, runtime, texts, train_job
 from trainplane.client.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -32,10 +31,12 @@ async def test_both_ranks_from_before_their_pods_to_the_end(stage: Stage) -> Non
     assert texts(followed, "node-0") == expected
     assert texts(followed, "node-1") == expected
     assert len(followed) == 2 * COUNT
-    assert is_in_order(followed)
+    assert count_late(followed) <= len(followed) // 100, "a line waits for earlier ones of the other, but not for ever"
     assert (await stage.wait("two", "Complete", "Failed")).status == "Complete"
 
-    assert sorted(map(str, await stage.logs("two"))) == sorted(map(str, followed))
+    whole = await stage.logs("two")
+    assert count_late(whole) == 0
+    assert sorted(map(str, whole)) == sorted(map(str, followed))
     one = await stage.logs("two", steps=["node-1"])
     assert [line.text for line in one] == expected
     last = await stage.logs("two", tail=2)
@@ -62,9 +63,8 @@ async def test_no_line_is_lost_or_repeated_while_the_api_server_is_killed(stage:
         *counted, end = texts(found, step)
         assert counted == [f"line {number}" for number in range(1, len(counted) + 1)]
         assert end == f"end {len(counted)}"
-    times = [line.time for line in found if line.time]
-    late = sum(one > other for one, other in itertools.pairwise(times))
-    assert late <= len(times) // 100
+    late = count_late(found)
+    assert late <= len(found) // 100
     report.figure("sdk_log_lines_through_a_killed_api_server", len(found))
     report.figure("sdk_log_lines_out_of_order", late)
 

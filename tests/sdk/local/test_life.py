@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 async def test_two_nodes_meet_and_complete(backend: LocalBackend) -> None:
     name = await backend.submit(trainjob("meet", MEET))
     seen = await seen_until_over(backend, name)
-    assert seen[0] == CREATED
     assert seen[-1] == COMPLETE
-    assert set(seen) <= {CREATED, RUNNING, COMPLETE}
+    assert seen == [status for status in (CREATED, RUNNING, COMPLETE) if status in seen], "each once, in this order"
     assert sorted(await printed(backend, name)) == ["[node-0] met node 1 of 2", "[node-1] called"]
     job = await backend.get_job(name)
     assert [(step.name, step.status, step.exit_code) for step in job.steps] == [
@@ -58,7 +57,7 @@ time.sleep(600)
 """
     name = await backend.submit(trainjob("fault", code))
     with pytest.raises(JobFailedError) as caught:
-        await AsyncTrainerClient(backend=backend).wait_for_job_status(name, timeout=60)
+        await AsyncTrainerClient(backend=backend).wait_for_job_status(name, timeout=180)
     cause = caught.value.cause
     assert (cause.reason, cause.step, cause.exit_code, cause.log_tail) == ("Error", "node-1", 3, ("no such column",))
     assert await printed(backend, name, ["node-0"]) == []  # returns when all has ended
@@ -109,7 +108,8 @@ async def test_a_job_that_runs_is_scaled(process: LocalBackend) -> None:
 
 
 async def test_a_job_that_takes_too_long_fails(backend: LocalBackend) -> None:
-    name = await backend.submit(trainjob("late", SLEEP, nodes=1, activeDeadlineSeconds=3))
+    seconds = {"process": 6, "container": 15}[backend.kind]  # enough to begin, on a busy machine too
+    name = await backend.submit(trainjob("late", SLEEP, nodes=1, activeDeadlineSeconds=seconds))
     job = await until_over(backend, name)
     assert job.cause
     assert (job.status, job.cause.reason) == (FAILED, "DeadlineExceeded")

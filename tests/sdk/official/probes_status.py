@@ -44,6 +44,8 @@ def follows_a_training(side: Side) -> Observed:
     side.sdk.run(train_held(), name=name, runtime="plain")
     shown = side.sdk.run(SHOWN, name=name, status=["Running"])
     conditions = side.admin.conditions(name)
+    # So that the news of its start is older than that of its end: the SDK puts news in order by the second.
+    side.admin.wait(f"{name} to be counted ready", lambda: side.admin.counts_ready(name))
     with tempfile.TemporaryDirectory() as folder:
         mark = Path(folder) / "begun"
         following = side.sdk.begin(FOLLOW, name=name, mark=str(mark))

@@ -88,6 +88,6 @@ def kubeconfig(cluster: Cluster) -> Path:
     config["users"] = [{"name": documents.USER, "user": {"token": token.strip()}}]
     (context,) = config["contexts"]
     context["context"] |= {"user": documents.USER, "namespace": documents.USER}
-    path = cluster.folder / f"{documents.USER}.kubeconfig"
+    path = cluster.folder / f"{documents.USER}-{uuid.uuid4().hex[:6]}.kubeconfig"  # others may be reading the former
     path.write_text(yaml.safe_dump(config))
     return path
