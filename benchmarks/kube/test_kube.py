@@ -33,6 +33,8 @@ UPDATES = 2_000
 GOAL_RSS_MB = 1000
 GOAL_CPU_US = 250
 GOAL_STALL_MS = 100
+QUIET_MS = 150
+"""CPU time that `_work` takes at most where the goals were set; for a slower machine they are wider by as much."""
 _HERE = Path(__file__).parent
 _PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{_HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -59,11 +61,22 @@ def loaded(report: SuiteReport) -> Iterator[Cluster]:
 def _noise() -> float:
     """Return the milliseconds that a fixed piece of work takes: equal before and after on a quiet machine."""
     start = time.monotonic()
+    _work()
+    return (time.monotonic() - start) * 1000
+
+
+def _slowness() -> float:
+    """Return how many times as much CPU time the same work takes here and now as where the goals were set."""
+    start = time.thread_time()
+    _work()
+    return max(1.0, (time.thread_time() - start) * 1000 / QUIET_MS)
+
+
+def _work() -> None:
     total = 0
     for number in range(2_000_000):
         total += number & 7
     assert total == 7_000_000
-    return (time.monotonic() - start) * 1000
 
 
 def _run(cluster: Cluster, name: str, command: list[str], *, seconds: float) -> None:
@@ -90,6 +103,7 @@ def _settled(process: Process, *, quiet: float = 3.0, seconds: float = 900.0, sh
 @pytest.mark.timeout(2400)
 def test_ours(loaded: Cluster, report: SuiteReport) -> None:
     result = loaded.folder / "ours.json"
+    slowness = _slowness()
     command = [sys.executable, f"{_HERE}/ours.py", str(loaded.kubeconfig), str(result), str(JOBS)]
     process = loaded.start("ours", command, _PATH)
     wait_for("ours", result.exists, seconds=600, log=loaded.log("ours"))
@@ -120,9 +134,11 @@ def test_ours(loaded: Cluster, report: SuiteReport) -> None:
     report.figure("steady_stall_ms", end["stall_ms"])
     assert end["reconciled"] >= JOBS + UPDATES
     assert cold["worked"]["rss_mb"] <= GOAL_RSS_MB
-    assert cpu / objects * 1e6 <= GOAL_CPU_US
+    slowness = max(slowness, _slowness())
+    report.figure("slowness", slowness)
+    assert cpu / objects * 1e6 <= GOAL_CPU_US * slowness
     # By CPU time: the wall clock also counts what the API server on the same two cores took from us.
-    assert cold["worked"]["stall_cpu_ms"] <= GOAL_STALL_MS
+    assert cold["worked"]["stall_cpu_ms"] <= GOAL_STALL_MS * slowness
 
 
 def _update(cluster: Cluster, count: int) -> None:

@@ -32,6 +32,8 @@ SIZES = (1000, 5000) if FULL else (1000,)
 _HERE = Path(__file__).parent
 _PATH = {"PYTHONPATH": f"{REPOSITORY}/src", "PYTHONDONTWRITEBYTECODE": "1"}
 LIFTED_QPS = 5000
+DISTURBED = 0.1
+"""Share of the machine above which others took so much of it that speeds of two runs cannot be compared."""
 
 
 def _bare(cluster: Cluster) -> str | None:
@@ -81,6 +83,7 @@ def test_from_trainjobs_to_jobsets_and_back(contender: str, size: int, report: S
         report.figure(f"{contender}_cpu_ms_per_job", measured["create_cpu_ms_per_job"])
         report.figure(f"{contender}_complete_cpu_ms_per_job", measured["complete_cpu_ms_per_job"])
     report.figure(f"{contender}_rss_mb_{size}", measured["rss_mb"])
+    report.figure(f"{contender}_others_share_{size}", measured["others_share"])
 
 
 def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
@@ -92,6 +95,7 @@ def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
     time.sleep(2)  # let start-up work of the engines settle: it is no part of a job
     before = process.cpu_seconds() if process else 0.0
     servers_before = _servers_cpu(cluster)
+    others = _Others(cluster)
 
     result = cluster.folder / "bench.json"
     mode = "controller" if engine else "bare"
@@ -105,6 +109,7 @@ def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
     wait_for("drive", lambda: there(created), seconds=600, log=cluster.log("drive"))
     between = process.cpu_seconds() if process else 0.0
     servers = (_servers_cpu(cluster) - servers_before) / size * 1000
+    taken = others.share()
     result.with_suffix(".go").touch()
     wait_for("drive", lambda: there(result), seconds=600, log=cluster.log("drive"))
     assert result.exists(), cluster.log("drive").read_text()[-3000:]
@@ -112,10 +117,35 @@ def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
     measured = {f"{phase}_{name}": value for phase, values in figures.items() for name, value in values.items()}
     measured["create_servers_cpu_ms_per_job"] = servers
     if process:
+        measured["others_share"] = taken
         measured["create_cpu_ms_per_job"] = (between - before) / size * 1000
         measured["complete_cpu_ms_per_job"] = (process.cpu_seconds() - between) / size * 1000
         measured["rss_mb"] = process.rss_mb()
     return {name: round(value, 4) for name, value in measured.items()}
+
+
+class _Others:
+    """What processes that are not the run's own, and other machines on the same host, take of this machine."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._begin = time.monotonic()
+        self._used, self._own = _machine_cpu(), self._own_cpu()
+
+    def share(self) -> float:
+        """Return the share of all cores that others had since the beginning, while the driver still runs."""
+        others = _machine_cpu() - self._used - (self._own_cpu() - self._own)
+        return max(0.0, others / (time.monotonic() - self._begin) / (os.cpu_count() or 1))
+
+    def _own_cpu(self) -> float:
+        engines = self._cluster.engines().values()
+        return time.process_time() + sum(engine.process.cpu_seconds() for engine in engines)
+
+
+def _machine_cpu() -> float:
+    """Return the seconds that all cores were busy, or held by the host."""
+    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _servers_cpu(cluster: Cluster) -> float:
@@ -132,6 +162,15 @@ def test_ours_against_the_goals(report: SuiteReport) -> None:
         report.figure(f"ours_to_reference_{size}", ours / figures[f"reference_jobs_per_s_{size}"])
         report.figure(f"ours_to_bare_{size}", ours / figures[f"bare_jobs_per_s_{size}"])
     largest = max(SIZES)
+    costs = {
+        name: figures[f"{name}_servers_cpu_ms_per_job_{largest}"] + figures[f"{name}_cpu_ms_per_job"]
+        for name in ("ours", "reference")
+    }
+    report.figure("ours_to_reference_cpu", costs["ours"] / costs["reference"])
     report.figure("ours_to_reference_rss", figures[f"ours_rss_mb_{largest}"] / figures[f"reference_rss_mb_{largest}"])
+    # They run one after the other: where somebody else used the machine, one was held up; its jobs still cost the same.
+    if max(figures[f"{name}_others_share_{largest}"] for name in costs) > DISTURBED:
+        assert costs["ours"] < costs["reference"]
+        return
     assert figures[f"ours_to_reference_{largest}"] > 1
     assert figures["ours_p99_s"] < figures["reference_p99_s"]
