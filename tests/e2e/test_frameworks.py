@@ -76,7 +76,7 @@ def test_training_goes_on_without_one_of_three_pods(user: User, report: SuiteRep
     user.apply(runtime, job)
     name = job["metadata"]["name"]
     # With all three: training begins without one that comes late, and the pod that is lost must be one that trains.
-    user.wait("some steps", lambda: _steps_on_three(user.lines_so_far(name)) >= 5)
+    user.wait("some steps", lambda: _steps_on_three(user.logs(name, check=False)) >= 5)
     jobset, first = user.get("jobset", name)["metadata"]["uid"], _first(user, name, "node", "step 1 ")
     lost = next(pod for pod in user.pods(name) if pod["metadata"]["labels"][_INDEX] == "2")
     user.kubectl("delete", "pod", lost["metadata"]["name"], "--wait=false")

@@ -111,14 +111,13 @@ class User:
         conditions = self.get("trainjob", job).get("status", {}).get("conditions", [])
         return next((condition for condition in conditions if condition["type"] == kind), None)
 
-    def logs(self, job: str, step: str = "node") -> list[str]:
-        """Return the lines of all pods of a step, found as the documents say: by the name of the Job."""
-        return self.kubectl("logs", f"--selector=job-name={job}-{step}-0", "--tail=-1").stdout.splitlines()
+    def logs(self, job: str, step: str = "node", *, check: bool = True) -> list[str]:
+        """Return the lines of all pods of a step, found as the documents say: by the name of the Job.
 
-    def lines_so_far(self, job: str, step: str = "node") -> list[str]:
-        """Return what the pods of a step have printed, without those that are still being made."""
-        selector = f"--selector=job-name={job}-{step}-0"
-        return self.kubectl("logs", selector, "--tail=-1", check=False).stdout.splitlines()
+        Without `check`, of those that print already: one that is still being made is no error.
+        """
+        words = ("logs", f"--selector=job-name={job}-{step}-0", "--tail=-1")
+        return self.kubectl(*words, check=check).stdout.splitlines()
 
     # -- waiting --------------------------------------------------------------------------------------------------
 
