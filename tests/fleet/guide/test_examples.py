@@ -54,8 +54,6 @@ def home(fleet: Fleet) -> Iterator[Team]:
         kwok.hold(worker, "default")
     yield team
     team.delete(job["metadata"]["name"])
-    for name in team.workers:  # to release a pod that goes just then is an error
-        team.wait("the pods to go", lambda name=name: not team.api(name).list("pods", "default"))  # type: ignore[misc]
     for name, cluster in zip(("hub", *team.workers), fleet.clusters, strict=True):
         kwok.release(cluster, "default")
         team.api(name).delete("localqueues", "default", "multikueue-queue")

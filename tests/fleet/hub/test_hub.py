@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from lab import hub
 from tests.fleet.hub.stage import BURST, RESTARTING, STEADY, whole
+from tests.fleet.outage import control_plane_away
 from tests.fleet.team import PATIENCE
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from tests.fleet.hub.stage import Seen
     from tests.suite import SuiteReport
 
-CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager")
 CUT_SECONDS = 10
 """Longer than the hub server waits before it gives a silent worker up; shorter than Kueue does."""
 
@@ -40,12 +40,8 @@ def test_lines_of_a_job_are_kept_once_each_through_cuts_and_kills(
     running = ["steady", "worker1", "Running", "2/2"]
     team.wait("the hub to show both pods", lambda: _cells(seen, "steady")[:4] == running)
 
-    # The controller-manager too: one that outlives its API server may never collect the Jobs of a JobSet that goes.
-    for engine in CONTROL_PLANE:
-        worker.kill(engine)
-    worker.revive("kube-apiserver")
-    worker.wait_ready(seconds=2 * PATIENCE)
-    worker.revive("kube-controller-manager")
+    with control_plane_away(worker, seconds=2 * PATIENCE):
+        pass  # killed and at once brought back
     seen.wait_lines("steady", 500)
 
     fleet.cut(worker)

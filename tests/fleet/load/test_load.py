@@ -12,7 +12,6 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from lab.processes import wait_for
 from tests.fleet import objects
 from tests.fleet.api import Api
 from tests.fleet.load.evidence import Evidence, counted, let_go
+from tests.fleet.outage import control_plane_away
 from tests.fleet.team import make_team, remove_team, true_condition
 
 if TYPE_CHECKING:
@@ -152,24 +152,6 @@ def _are_running(us: Team, names: list[str]) -> bool:
     return set(names) <= decided & running
 
 
-@contextmanager
-def _away(worker: Cluster) -> Iterator[None]:
-    """Kill a worker's API server and its store at one blow, and bring them back at the end.
-
-    The controller-manager goes with them: one that outlives its API server may never collect the Jobs of a JobSet that
-    was deleted right after, because CRDs are missing from discovery at first.
-    """
-    for engine in ("kube-apiserver", "etcd", "kube-controller-manager"):
-        worker.kill(engine)
-    try:
-        yield
-    finally:
-        worker.revive("etcd")
-        worker.revive("kube-apiserver")
-        worker.wait_ready(_RETURN_SECONDS)
-        worker.revive("kube-controller-manager")
-
-
 @pytest.mark.timeout(2 * (_PATIENCE + _RETURN_SECONDS))
 def test_each_job_runs_exactly_once_though_a_worker_is_killed(us: Team, report: SuiteReport) -> None:
     names = [f"job-{number:03}" for number in range(JOBS)]
@@ -181,7 +163,7 @@ def test_each_job_runs_exactly_once_though_a_worker_is_killed(us: Team, report: 
     _send(us, held, runtime=_HELD)
     us.wait("all workers to be full", partial(_are_running, us, held), seconds=_PATIENCE)
     gone = time.monotonic()
-    with _away(us.cluster("worker1")):
+    with control_plane_away(us.cluster("worker1"), store=True, seconds=_RETURN_SECONDS):
         for name in held:
             us.end(name, on="worker2")
         _send(us, late)

@@ -12,6 +12,7 @@ from lab import trainplane
 from lab.fleet import MULTIKUEUE
 from tests.fleet import objects
 from tests.fleet.objects import HELD
+from tests.fleet.outage import control_plane_away
 from tests.fleet.team import PATIENCE, true_condition
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from tests.fleet.team import MakeTeam, Team
 
 ON_WORKER1 = {"worker2": {"cpu": "0"}}
-CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager")
 TIMEOUT = timedelta(seconds=8)
 """How long a worker may be away before it is lost, where a test wants to lose it."""
 
@@ -109,21 +109,10 @@ def test_a_worker_is_lost_past_its_timeout(fleet: Fleet, team: MakeTeam) -> None
 
 @contextmanager
 def _away(fleet: Fleet, us: Team) -> Iterator[None]:
-    """Kill worker1's control plane, and have it back at the end; the hub knows that it is gone, not that it is back.
-
-    Its pods run on. The controller-manager goes too, as when the machine is lost: one that outlives its API server may
-    never collect the Jobs of a JobSet that was deleted right after, because CRDs are missing from discovery at first.
-    """
-    worker = fleet.workers[0]
-    for engine in CONTROL_PLANE:
-        worker.kill(engine)
-    try:
+    """Take worker1's control plane away until the end; the hub knows that it is gone, not that it is back."""
+    with control_plane_away(fleet.workers[0], seconds=2 * PATIENCE):
         us.wait("the hub to miss worker1", lambda: _missed(us))
         yield
-    finally:
-        worker.revive("kube-apiserver")
-        worker.wait_ready(2 * PATIENCE)
-        worker.revive("kube-controller-manager")
 
 
 def _missed(us: Team) -> bool:
