@@ -75,6 +75,10 @@ manifests: $(VENV) ## write anew what is made from the types: CRDs, the SDK's re
 integration: engines images ## api/, kube/ and operator/ on real API servers
 	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
 
+.PHONY: security
+security: engines images ## attacks on the real processes, damaged archives, fuzzing (FULL=1: a million inputs)
+	$(PYTEST) -p lab.pytest_plugin --suite security tests/security
+
 .PHONY: conformance
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance

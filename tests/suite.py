@@ -58,7 +58,7 @@ KEY = pytest.StashKey[SuiteReport]()
 _MEASURED = "measured"
 
 
-def _is_helper(config: pytest.Config) -> bool:
+def is_helper(config: pytest.Config) -> bool:
     """Whether this process runs a part of the tests for another one (`pytest -n`)."""
     return hasattr(config, "workerinput")
 
@@ -125,14 +125,14 @@ class Counting:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand over what tests of this process measured, when another one writes the report."""
-    if _is_helper(session.config):
+    if is_helper(session.config):
         report = session.config.stash[KEY]
         session.config.workeroutput[_MEASURED] = {"figures": report.figures, "rows": report.rows}  # type: ignore[attr-defined] # xdist's
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write the report and print the closing line."""
-    if _is_helper(config):
+    if is_helper(config):
         return
     report = config.stash[KEY]
     report.write()
