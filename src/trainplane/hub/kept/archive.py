@@ -189,23 +189,30 @@ class Archive:
 
         def write() -> None:
             cost = journal.cost(size, segment_bytes=segment_bytes)
-            while not self._room.make(job, cost):  # what went may be the segment that was to be written to
+            while cost is not NOTHING and not self._room.make(job, cost):
+                # What went may be the segment that was to be written to.
                 cost = journal.cost(size, segment_bytes=segment_bytes)
+            self._require(job, journal)
             begun = journal.append(lines, segment_bytes=segment_bytes)
-            self._room.charge(job, cost)
+            if cost is not NOTHING:
+                self._room.charge(job, cost)
             if begun:
                 job.tell()
 
         self._write(write, job)
 
     def finish(self, job: KeptJob, journal: Journal, reason: str) -> None:
-        """Note that a log was read to its end; that it could not be written is no reason to read it again."""
-        if journal.ended is not None or self._jobs.get(job.record.uid) is not job:
+        """Note that a log was read to its end. Where that cannot be written, it is looked at after the next start."""
+        if journal.ended is not None:
             return
         try:
             self._room.make(job, of_file(1))
+            self._require(job, journal)
             self._write(lambda: self._room.charge(job, journal.finish(reason)), job)
+        except NotKeptError:
+            journal.finish(reason, write=False)
         except (OSError, FullError) as error:
+            journal.finish(reason, write=False)
             log.warning("end of a log cannot be noted", extra={"journal": str(journal.folder), "error": str(error)})
         self._sync_later(*journal.paths)
 
@@ -280,6 +287,7 @@ class Archive:
             usage, job.usage = job.usage, NOTHING
             self._add(job)
             self._room.charge(job, usage)
+            self._dirty.update({kept.folder / POD_FILE: kept for kept in job.pods.values() if kept.is_dirty})
 
     def _add(self, job: KeptJob) -> None:
         self._jobs[job.record.uid] = job
@@ -297,8 +305,9 @@ class Archive:
         job.tell()
         return kept
 
-    def _require(self, job: KeptJob) -> None:
-        if self._jobs.get(job.record.uid) is not job:
+    def _require(self, job: KeptJob, journal: Journal | None = None) -> None:
+        is_gone = journal is not None and journal.folder.name not in job.pods
+        if is_gone or self._jobs.get(job.record.uid) is not job:
             raise NotKeptError(f"the logs of TrainJob {job.record.namespace}/{job.record.name} went by retention")
 
     def _complete(self, job: KeptJob, namespace_uid: str) -> None:

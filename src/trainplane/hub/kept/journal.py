@@ -148,14 +148,13 @@ class Journal:
         self._tell()
         return begins
 
-    def finish(self, reason: str) -> Usage:
-        """Note that the log was read to its end; return what that takes.
-
-        Where it raises OSError it counts all the same: that it is not written costs a look after the next start.
-        """
+    def finish(self, reason: str, *, write: bool = True) -> Usage:
+        """Note that the log was read to its end, on the volume too; return what that takes. Raises OSError."""
         self.close()
         self.ended = reason
         self._tell()
+        if not write:
+            return NOTHING
         data = records.encode(EndRecord(self._identity, reason, self.end))
         volume.write(self._end_path, data)
         cost, self._end_usage = of_file(len(data)) - self._end_usage, of_file(len(data))

@@ -47,8 +47,9 @@ class KeptPod:
     @classmethod
     def load(cls, folder: Path, job: str, aside: SetAside) -> KeptPod:
         """Read a pod's folder, and set aside what in it cannot be; raises OSError, RecordError."""
-        cluster, pod = _read_pod(folder, job)
-        kept = cls(folder, cluster, pod, aside)
+        record, pod = _read_pod(folder, job)
+        kept = cls(folder, record.cluster, pod, aside)
+        kept.is_dirty = not record.job  # an older release wrote more of it than is kept now
         journals, others = scan(folder, aside)
         for path in others:
             if path.suffix == volume.PARTIAL and path.is_file() and not path.is_symlink():
@@ -221,7 +222,7 @@ def set_folder_aside(folder: Path, aside: SetAside, why: str) -> None:
         aside.put(folder, why)
 
 
-def _read_pod(folder: Path, job: str) -> tuple[str, Pod]:
+def _read_pod(folder: Path, job: str) -> tuple[PodRecord, Pod]:
     record = records.decode(volume.read(folder / POD_FILE, RECORD_BYTES), PodRecord)
     try:
         pod = parse(record.pod)
@@ -229,4 +230,4 @@ def _read_pod(folder: Path, job: str) -> tuple[str, Pod]:
         raise RecordError(f"its pod is none: {error}") from error
     if pod.uid != folder.name or record.job not in {"", job}:
         raise RecordError(f"its record is of pod {pod.uid} of job {record.job or job}")
-    return record.cluster, pod
+    return record, pod

@@ -30,6 +30,7 @@ class Room:
     ) -> None:
         self.usages: dict[Namespace, Usage] = {}
         """What each namespace takes, by name and uid."""
+        self._total = NOTHING
         self._retention = retention
         self._jobs = jobs
         self._set_aside = set_aside
@@ -38,11 +39,12 @@ class Room:
     @property
     def usage(self) -> Usage:
         """What all takes, with what is set aside."""
-        return sum(self.usages.values(), self._set_aside.usage)
+        return self._total + self._set_aside.usage
 
     def charge(self, job: KeptJob, cost: Usage) -> None:
         """Note that a job takes more, or less."""
         job.usage += cost
+        self._total += cost
         self.usages[job.namespace] = self.usages.get(job.namespace, NOTHING) + cost
 
     def release(self, job: KeptJob) -> None:
@@ -78,10 +80,10 @@ class Room:
         The job that writes is not removed for it. Raises FullError.
         """
         total = self._retention.total(self._set_aside.usage)
-        if sum(self.usages.values(), cost).within(total):
+        if (self._total + cost).within(total):
             return True
         self._bring_down(lowered(total), namespace, cost, writer)
-        if not sum(self.usages.values(), cost).within(total):
+        if not (self._total + cost).within(total):
             raise FullError(
                 f"the hub's volume has room for {self._retention.total_bytes} bytes and {self._retention.total_files} "
                 "files of logs, all taken by jobs that run (--keep-total-bytes, --keep-total-files)"
@@ -90,10 +92,10 @@ class Room:
 
     def squeeze(self, writer: KeptJob | None) -> bool:
         """Let something go for a volume that is full before our own bound is reached; say whether anything went."""
-        before = sum(self.usages.values(), NOTHING)
+        before = self._total
         part = Usage(max(BLOCK, before.bytes // 16), max(1, before.files // 16))
         self._bring_down(before - part, None, NOTHING, writer)
-        return sum(self.usages.values(), NOTHING) != before
+        return self._total != before
 
     def _bring_down(self, goal: Usage, namespace: Namespace | None, cost: Usage, writer: KeptJob | None) -> None:
         """Let the namespaces pay that have the most, until all are within a goal or have nothing left that may go."""

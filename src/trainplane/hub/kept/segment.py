@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from trainplane.hub.errors import RecordError
 from trainplane.hub.kept import volume
 from trainplane.hub.kept.lines import NOTE
-from trainplane.hub.kept.retention import NOTHING, Usage, of_file
+from trainplane.hub.kept.retention import BLOCK, NOTHING, Usage, of_file
 from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
@@ -120,7 +120,9 @@ class Segment:
 
     def cost(self, size: int) -> Usage:
         """Return what it would take to add so many bytes."""
-        entries = self._frames + (self._begins_frame or not self._frames)
+        if self._frames and not self._begins_frame and -self.size // BLOCK == -(self.size + size) // BLOCK:
+            return NOTHING  # most lines of most logs
+        entries = self._frames + self._begins_frame
         return of_file(self.size + size) + of_file(entries * _ENTRY.size) - self.usage
 
     def append(self, data: bytes) -> None:
@@ -144,7 +146,8 @@ class Segment:
                 self.remove()
             raise
         self._frames, self._frame, self.size = count, frame, frame.end
-        self.usage += cost
+        if cost is not NOTHING:
+            self.usage += cost
 
     def begins_well(self) -> bool:
         """Say whether its first lines are whole, and so it is what it is called; raises nothing."""
@@ -160,7 +163,7 @@ class Segment:
         while frames and not self._ends_well(frames[-1]):
             frames.pop()
         self.size = frames[-1].end if frames else 0
-        if self._sums is not None:
+        if self._sums is not None and frames:  # with none left it is set aside as it is
             with contextlib.suppress(OSError):
                 os.truncate(self._sums, len(frames) * _ENTRY.size)
 

@@ -1,0 +1,120 @@
+"""Volumes that came to harm: the server starts, shows what is whole and nothing else, and says what it set aside."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.security.volumes import RETENTION, Damage, Lines, build, read
+from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.jobs import Jobs
+from trainplane.hub.kept.keeper import Keeper
+from trainplane.hub.served import logs
+from trainplane.hub.served.logquery import LogQuery
+from trainplane.kube.testing.clock import FakeClock
+from trainplane.kube.testing.server import FakeServer
+
+if TYPE_CHECKING:
+    from tests.suite import SuiteReport
+    from trainplane.kube.client import Client
+
+CASES = 10_000 if os.environ.get("FULL") == "1" else 1_000
+SECRET = b"2026-01-01T00:00:00Z classified\n"
+
+
+class NoWorkers:
+    async def names(self) -> tuple[str, ...]:
+        return ()
+
+
+async def start(folder: Path, client: Client) -> Archive:
+    """Open a volume as the server does at its start, up to where it would answer."""
+    clock = FakeClock()
+    archive = Archive(folder, RETENTION, clock)
+    jobs = Jobs(client, clock)
+    for reflector in jobs.reflectors:
+        reflector.synced.set()
+    keeper = Keeper(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
+    running = asyncio.create_task(keeper.run())
+    looking = asyncio.create_task(keeper.looked.wait())
+    await asyncio.wait((running, looking), return_when=asyncio.FIRST_COMPLETED)
+    assert not running.done(), running.exception()
+    await archive.flush()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return archive
+
+
+def inodes(folder: Path) -> dict[int, Path]:
+    """Return all files below a folder, by what they are and not by what they are called."""
+    paths = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
+    return {path.lstat().st_ino: path for path in paths if path.lstat().st_size}
+
+
+def deleted(before: dict[int, Path], after: dict[int, Path], archive: Archive) -> list[Path]:
+    """Return what is no longer there, but for records that were read and then written anew."""
+    known = {job.folder / "job.json" for job in archive}
+    return [path for inode, path in before.items() if inode not in after and path not in known]
+
+
+def judge(archive: Archive, damage: Damage, good: Lines) -> None:
+    """See that what is shown is part of what was kept, and that what was not touched is all there."""
+    shown = read(archive)
+    for log, lines in shown.items():
+        place = iter(good.get(log, ()))
+        assert all(line in place for line in lines), f"{log}: shows what is not its own, or in another order"
+    for log, lines in good.items():
+        if not damage.is_touched(log):
+            assert shown.get(log) == lines, f"{log}: was not touched and is not whole"
+    lost = any(shown.get(log) != lines for log, lines in good.items())
+    assert archive.set_aside.count > 0 or not lost, "lines are gone, and nothing was said"
+
+
+def judge_views(archive: Archive) -> None:
+    """See that readers get through, and what they get."""
+    for job in archive:
+        if not job.pods or not any(pod.runs for pod in job.pods.values()):
+            continue
+        text = b"".join(logs.read(job, LogQuery(rank=None), 0))
+        for line in text.splitlines():
+            assert b"[trainplane] " in line or job.record.uid.encode() in line
+        assert SECRET.split()[-1] not in text
+
+
+@pytest.mark.attack(
+    "a bad disk, a restore by hand, whoever has the volume",
+    "a hub that never starts again, or shows other teams' lines",
+)
+async def test_a_damaged_volume_neither_stops_the_server_nor_shows_what_is_not_whole(
+    tmp_path: Path, report: SuiteReport
+) -> None:
+    good = build(tmp_path / "good")
+    outside = tmp_path / "outside" / "secret"
+    outside.parent.mkdir()
+    outside.write_bytes(SECRET)
+    async with FakeServer() as server, server.client() as client:
+        for seed in range(CASES):
+            folder = tmp_path / "volume"
+            shutil.copytree(tmp_path / "good", folder)
+            damage = Damage(folder, Random(seed), outside)  # noqa: S311 cases that can be repeated
+            done = damage.do()
+            before = inodes(folder)
+            try:
+                archive = await start(folder, client)
+                judge(archive, damage, good)
+                if seed % 10 == 0:
+                    judge_views(archive)
+                archive.close()
+                assert deleted(before, inodes(folder), archive) == []
+                assert (outside.read_bytes(), len(list(outside.parent.iterdir()))) == (SECRET, 1)
+            except BaseException as error:
+                error.add_note(f"seed {seed}: {done}: {sorted(map(str, damage.touched))}")
+                raise
+            shutil.rmtree(folder)
+    report.figure("archives_damaged", CASES)
