@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
     from trainplane.kube.credentials import Credential
+
+    Permit = Callable[[], None]
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +101,7 @@ class _Exchange(NamedTuple):
     seconds: float | None = None
     idempotent: bool = True
     is_stream: bool = False
+    permit: Permit | None = None
 
 
 class Transport:
@@ -139,11 +142,13 @@ class Transport:
         accept: str | None = None,
         idempotent: bool | None = None,
         timeout_seconds: float | None = None,
+        permit: Permit | None = None,
     ) -> Response:
         """Send a request, again where that is safe, and return the answer of success.
 
         `path` is encoded and carries its query. `idempotent` overrides what the method says (a server-side apply is a
-        PATCH that may happen twice). Raises ApiError for an answer of failure, TransportError for none,
+        PATCH that may happen twice). `permit` is called right before each sending, when the request has its place, and
+        raises if it may not go out any more. Raises ApiError for an answer of failure, TransportError for none,
         CredentialError where there is nothing to send.
         """
         settings = self.settings
@@ -151,9 +156,20 @@ class Transport:
             timeout_seconds = settings.read_seconds if method == "GET" else settings.write_seconds
         if idempotent is None:
             idempotent = method in IDEMPOTENT_METHODS
-        exchange = _Exchange(method, path, body, content_type, accept, timeout_seconds, idempotent)
+        exchange = _Exchange(method, path, body, content_type, accept, timeout_seconds, idempotent, permit=permit)
         response, content = await self._insist(exchange)
         return Response(response.status, response.headers, content)
+
+    def apart(self, limiter: LimiterSettings | None = None) -> Transport:
+        """Return a transport to the same server with connections and a limit of its own.
+
+        What goes through it never waits behind what goes through this one. It shares the credentials and is closed by
+        whoever asked for it.
+        """
+        settings = self.settings if limiter is None else replace(self.settings, limiter=limiter)
+        return Transport(
+            self.config, settings=settings, clock=self._clock, jitter=self._jitter, requested=self._requested
+        )
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -270,6 +286,8 @@ class Transport:
         ticket = await self.limiter.acquire()
         pushed_back = False
         try:
+            if exchange.permit is not None:
+                exchange.permit()
             if exchange.is_stream:
                 return await self._begin(exchange, credential)
             return await self._exchange(exchange, credential)

@@ -78,6 +78,11 @@ class MemoryClient(Client):
         self.asked: list[Asked] = []
         self.refuse: dict[str, deque[Exception]] = {}
         self.crash: Crash | None = None
+        self._writes_permitted: Callable[[], None] | None = None
+
+    def permitted(self, permit: Callable[[], None]) -> MemoryClient:
+        self._writes_permitted = permit
+        return self
 
     @property
     def namespace(self) -> str:
@@ -132,6 +137,8 @@ class MemoryClient(Client):
         return self._record_write(asked, lambda: self.storage.delete(collection_of(resource), key, uid=uid), options)
 
     def _record_write(self, asked: Asked, act: Callable[[], Tree], options: Tree) -> Any:
+        if self._writes_permitted is not None:
+            self._writes_permitted()
         number = len(self.writes)
         dies = self.crash is not None and self.crash.at == number
         if dies and self.crash is not None and not self.crash.acted:
