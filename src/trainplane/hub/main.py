@@ -89,7 +89,7 @@ class Hub:
     async def run(self) -> None:
         """Run until `stop`; raises what broke."""
         proxy = await load_front_proxy(self.client)
-        server = Server(self.api, proxy, self.settings.listen, tls=self.tls.context, ready=self.unready)
+        server = Server(self.api, proxy, self.settings.listen, tls=self.tls, ready=self.unready)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
             stack.push_async_callback(self.workers.close)

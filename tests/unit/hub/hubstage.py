@@ -121,7 +121,7 @@ class HubStage:
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
-        self.server = Server(api, proxy, listen, tls=serving.context, ready=lambda: self.unready)
+        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port
