@@ -104,7 +104,7 @@ def test_an_etcd_set_back_to_a_backup_is_noticed(hurt: Cluster, place: str) -> N
     _swap(hurt, restore)
     assert find(hurt, place, "trainjob", "lost") is None, "the backup does not have it"
     hurt.apply(train_job(place, "after"))
-    until(lambda: find(hurt, place, "jobset", "after"), "the JobSet of a job made after the restore")
+    until(lambda: find(hurt, place, "jobset", "after"), "the JobSet of a job made after the restore", 150)
     assert operator.alive(), "noticed by itself, not by a restart"
 
 
