@@ -34,6 +34,6 @@ def hurt() -> Iterator[Cluster]:
 @pytest.fixture
 def place(hurt: Cluster, request: pytest.FixtureRequest) -> str:
     """Return a namespace of the test's own."""
-    name = request.node.name.replace("_", "-").partition("[")[0][:60].strip("-")
+    name: str = request.node.name.replace("_", "-").partition("[")[0][:60].strip("-")
     hurt.kubectl("create", "namespace", name)
     return name
