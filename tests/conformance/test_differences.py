@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/manager"
 PET = {"name": "PET_NNODES", "value": "1"}
 TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
+DIGEST = f"sha256:{'0' * 64}"
+EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot")
 
 
 def patched(*entries: Tree, **spec: Any) -> Change:
@@ -64,6 +66,13 @@ def patched(*entries: Tree, **spec: Any) -> Change:
         difference(JOB, "status.conditions[Complete].message", "jobset completed successfully", "done"),
         difference(SNAPSHOT, "data.runtime.kind", "TrainingRuntime", "Other"),
         difference(SNAPSHOT, "", {"kind": "ConfigMap"}, ABSENT),
+        difference(SNAPSHOT, "immutable", ABSENT, False),
+        difference(SNAPSHOT, "immutable", True, ABSENT),
+        difference("ConfigMap other", "immutable", ABSENT, True),
+        difference(JOB, "status.runtimeDigest", ABSENT, "sha256:1"),
+        difference(JOB, "status.runtimeDigest", DIGEST, ABSENT),
+        difference(JOB, "status", ABSENT, {"runtimeDigest": DIGEST, "conditions": []}),
+        difference("verdict", "code", 200, 422, message="spec: immutable", then=(TOUCH,)),
         difference("verdict", "code", 201, 403, message="spec.trainer.image: no"),
         difference("verdict", "code", 403, 201, message="spec.trainer.env: reserved"),
         difference("verdict", "code", 403, 422, message="spec.trainer.env: reserved"),
@@ -77,6 +86,23 @@ def patched(*entries: Tree, **spec: Any) -> Change:
 )
 def test_nothing_explains_a_fault(planted: Difference) -> None:
     assert explain(planted) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "by"),
+    [
+        (difference(SNAPSHOT, "immutable", ABSENT, True), "snapshot-immutable"),
+        (
+            difference("verdict", "code", 200, 422, message="data: is immutable", then=(EDIT_SNAPSHOT,)),
+            "snapshot-immutable",
+        ),
+        (difference(JOB, "status.runtimeDigest", ABSENT, DIGEST), "runtime-digest"),
+        (difference(JOB, "status", ABSENT, {"runtimeDigest": DIGEST}), "runtime-digest"),
+    ],
+    ids=str,
+)
+def test_the_snapshots_differences_are_known(found: Difference, by: str) -> None:
+    assert explained_by(found) == by
 
 
 def test_declared_differences_have_ids_and_reasons() -> None:

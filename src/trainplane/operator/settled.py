@@ -24,10 +24,12 @@ class Look(msgspec.Struct, frozen=True, gc=False):
     touched: int
     jobset_uid: str
     jobset_touched: int
+    digest: str
+    """Of the runtime; its status gets it with the first counts, until then nobody else knows it."""
 
 
 class Settled:
-    """The TrainJobs that are settled, by key. Small: four atoms each, and none for finished ones."""
+    """The TrainJobs that are settled, by key. Small: five atoms each, and none for finished ones."""
 
     def __init__(self) -> None:
         self._looks: dict[Key, Look] = {}
@@ -35,21 +37,27 @@ class Settled:
     def __len__(self) -> int:
         return len(self._looks)
 
-    def note(self, key: Key, job: ObjectMeta, jobset: Meta) -> None:
-        """Remember that the objects of a TrainJob are as they should, with this JobSet."""
-        self._looks[key] = _look(job, jobset)
+    def note(self, key: Key, job: ObjectMeta, jobset: Meta, digest: str) -> None:
+        """Remember that the objects of a TrainJob are as they should, with this JobSet, from a runtime of a digest."""
+        self._looks[key] = _look(job, jobset, digest)
 
     def holds(self, key: Key, job: ObjectMeta, jobset: Meta | None) -> bool:
         """Say whether nothing was touched since."""
-        return jobset is not None and self._looks.get(key) == _look(job, jobset)
+        look = self._looks.get(key)
+        return look is not None and jobset is not None and look == _look(job, jobset, look.digest)
+
+    def digest(self, key: Key, job: ObjectMeta) -> str:
+        """Return the digest of the runtime that a TrainJob was last rendered from; empty if that is not known."""
+        look = self._looks.get(key)
+        return look.digest if look is not None and look.job_uid == job.uid else ""
 
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
         self._looks.pop(key, None)
 
 
-def _look(job: ObjectMeta, jobset: Meta) -> Look:
-    return Look(job.uid, _touched(job), jobset.uid, _touched(jobset))
+def _look(job: ObjectMeta, jobset: Meta, digest: str) -> Look:
+    return Look(job.uid, _touched(job), jobset.uid, _touched(jobset), digest)
 
 
 def _touched(meta: ObjectMeta | Meta) -> int:

@@ -58,10 +58,15 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
+class _WrittenStatus(msgspec.Struct, frozen=True, rename="camel"):
+    runtime_digest: str = ""
+
+
 class Written(msgspec.Struct, frozen=True):
     """What we read of the answer to a write."""
 
     metadata: Meta = Meta()
+    status: _WrittenStatus = _WrittenStatus()
 
 
 class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):

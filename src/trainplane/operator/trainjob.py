@@ -27,11 +27,17 @@ from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenE
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
 from trainplane.operator.applied import would_change
-from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, RuntimeUnsupportedError
+from trainplane.operator.errors import (
+    EarlierSelfError,
+    ForeignObjectError,
+    OperatorError,
+    TerminalError,
+)
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
 from trainplane.operator.settled import Settled
 from trainplane.operator.stores import Written
+from trainplane.render.errors import RenderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
     from trainplane.operator.metrics import TrainJobMetrics
+    from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.operator.writer import Writer
@@ -59,6 +66,13 @@ CATCH_UP_SECONDS: Final = 1.0
 
 EARLIER_SELF_SECONDS: Final = 2.0
 """When to look again if an earlier TrainJob's snapshot is still there: nobody tells us when it goes."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """What is known, within one reconcile, of the runtime that a TrainJob began with."""
+
+    digest: str
 
 
 @dataclass
@@ -77,6 +91,7 @@ class TrainJobReconciler:
     def __post_init__(self) -> None:
         self._settled = Settled()
         self._started: dict[Key, str] = {}
+        self._prunes_digests = False
         self._job_writes = OwnWrites(self.stores.train_jobs, self.clock)
         self._jobset_writes = OwnWrites(self.stores.job_sets, self.clock)
 
@@ -110,14 +125,16 @@ class TrainJobReconciler:
         if status.is_finished(after.conditions):
             self._forget(key)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
+            begun = _Begun(job.view.status.runtime_digest or self._settled.digest(key, job.view.metadata))
             try:
-                await self._ensure(key, job, jobset)
-            except RuntimeUnsupportedError as error:
-                after = status.fail(after, names.REASON_RUNTIME_NOT_SUPPORTED, str(error), now)
+                await self._ensure(key, job, jobset, begun)
+            except TerminalError as error:
+                after = status.fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
+            after = status.record(after, begun.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
-        if jobset is not None and status.failed_by_deadline(after.conditions):
+        if jobset is not None and status.is_stopped(after.conditions):
             await self._stop(key, jobset)
         return self._outcome(job.view.metadata, trouble, left if caught_up else CATCH_UP_SECONDS)
 
@@ -143,32 +160,63 @@ class TrainJobReconciler:
             f"JobSet {key.name} is not controlled by this TrainJob: delete it, or give the TrainJob another name"
         )
 
-    async def _ensure(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> None:
+    async def _ensure(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None, begun: _Begun) -> None:
         """See that the runtime is kept and the objects are as they should."""
         meta = job.view.metadata
         if self._settled.holds(key, meta, None if jobset is None else jobset.meta):
             return
-        runtime = await self.snapshots.runtime_of(job, is_new=jobset is None)
         if jobset is not None:
             if jobset.meta.deletion_timestamp is not None:
                 return  # it is made anew when this one is gone
             if not (job.view.spec.suspend or jobset.suspended):
-                self._settled.note(key, meta, jobset.meta)  # what runs is never changed
+                await self._let_run(key, job, jobset, begun)
                 return
-        rendering = self.pipeline.render(job, runtime)
+        rendering = self.pipeline.render(job, await self._runtime(key, job, jobset, begun))
         for kept in rendering.kept:
             await self._keep(meta, kept)
         *others, body = (rendered.tree for rendered in rendering.objects)
         for tree in others:
             await self.writer.apply(resource_of(tree), tree)
         if jobset is not None and not await self._differs(key, jobset, body):
-            self._settled.note(key, meta, jobset.meta)
+            self._settled.note(key, meta, jobset.meta, begun.digest)
             return
         written = await self._apply(key, body, exists=jobset is not None)
-        self._settled.note(key, meta, written.metadata)
+        self._settled.note(key, meta, written.metadata, begun.digest)
         if jobset is None:
             pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
             self._record(meta, (events.created(key.name, pods, suspended=job.view.spec.suspend),))
+
+    async def _let_run(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet, begun: _Begun) -> None:
+        """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed."""
+        if not begun.digest:
+            try:
+                await self._runtime(key, job, jobset, begun)
+            except OperatorError as error:
+                log.info("runtime not known", extra={"trainjob": str(key), "why": str(error)})
+        self._settled.note(key, job.view.metadata, jobset.meta, begun.digest)
+
+    async def _runtime(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None, begun: _Begun) -> Runtime:
+        """Return the runtime that the TrainJob began with; if it begins now, as it is now."""
+        meta, ref = job.view.metadata, job.view.spec.runtime_ref
+        if begun.digest:
+            return await self.snapshots.recorded(meta, ref, begun.digest)
+
+        async def made_from(runtime: Runtime) -> bool:
+            return await self._is_made_from(key, job, runtime)
+
+        kept = await self.snapshots.keep(job.view, None if jobset is None else made_from)
+        begun.digest = kept.digest
+        return kept.runtime
+
+    async def _is_made_from(self, key: Key, job: Document[TrainJob], runtime: Runtime) -> bool:
+        """Say whether the TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        try:
+            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+            body = self.pipeline.render(job, runtime).objects[-1].tree
+        except (NotFoundError, RenderError):
+            return False
+        suspend = (live.get("spec") or {}).get("suspend", False)
+        return not would_change(live, {**body, "spec": {**body["spec"], "suspend": suspend}}, names.FIELD_MANAGER)
 
     async def _differs(self, key: Key, jobset: SeenJobSet, body: Tree) -> bool:
         """Say whether a JobSet that is there is not as it should be."""
@@ -217,7 +265,7 @@ class TrainJobReconciler:
     async def _write_status(self, key: Key, before: TrainJob, after: TrainJobStatus, now: datetime) -> bool:
         """Write the status if it changed, and tell what that means; False if the mirror was behind."""
         patch = status.merge_patch(before, after)
-        if patch is None:
+        if patch is None or (self._prunes_digests and patch["status"] == {"runtimeDigest": after.runtime_digest}):
             return True
         try:
             written = await self.writer.patch(TRAIN_JOBS, key, patch, subresource="status")
@@ -226,10 +274,18 @@ class TrainJobReconciler:
         except ConflictError:
             return False
         self._job_writes.note(key, written.metadata.resource_version)
+        self._notice_pruning(after.runtime_digest, written.status.runtime_digest)
         self._record(before.metadata, events.of_change(before.status, after))
         if events.has_started(before.status, after):
             self._time_start(key, before.metadata, now)
         return True
+
+    def _notice_pruning(self, sent: str, stored: str) -> None:
+        """Say once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
+        pruned = sent != stored
+        if pruned and not self._prunes_digests:
+            log.warning("the TrainJob CRD does not know status.runtimeDigest: install the CRDs of this release")
+        self._prunes_digests = pruned
 
     def _time_start(self, key: Key, job: ObjectMeta, now: datetime) -> None:
         """Measure a TrainJob's first start; a later one, after a stop, says nothing about how long creation took."""
