@@ -31,7 +31,8 @@ class Member:
     """A job: how it is made, what is done to it under the first operator, how it ends under which.
 
     `early` happens under the first operator, `late` under the second; each is `suspend`, `resume`, `start` (its pods
-    run), `succeed`, `fail`, `delete-jobset`, `delete-runtime` or `edit-runtime`. `ends` is the last condition that must be True.
+    run), `succeed`, `fail`, `delete-jobset`, `delete-runtime` or `edit-runtime`. `ends` is the last condition that must
+    be True.
     """
 
     name: str
