@@ -27,7 +27,7 @@ _PREFIX: Final = f"{names.GROUP}/"
 
 def are_alike(one: Tree, other: Tree) -> bool:
     """Say whether every TrainJob becomes the same of two runtimes."""
-    return _meaning(one) == _meaning(other)
+    return bool(_meaning(one) == _meaning(other))
 
 
 def _meaning(runtime: Tree) -> Any:

@@ -3,7 +3,7 @@
 ```
 OperatorError
 ├── RuntimeMissingError            the runtime is not there and no snapshot of it either       retryable    user
-├── SnapshotError                  the snapshot is not this TrainJob's, or cannot be trusted   retryable    user
+├── SnapshotError                  the snapshot cannot be read, or nothing shows it is true    retryable    user
 ├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
 ├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition

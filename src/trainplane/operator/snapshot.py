@@ -33,6 +33,7 @@ from trainplane.operator.errors import (
     SnapshotError,
     SnapshotMissingError,
 )
+from trainplane.operator.ownership import check_owner
 from trainplane.operator.resources import CONFIG_MAPS, owned_by
 from trainplane.operator.runtimes import Runtime, digest_of, read
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from trainplane.operator.writer import Writer
 
 _ANEW = "delete the TrainJob and create it anew, to run with the runtime as it is now"
+_DELETE = "delete it, and the runtime is kept anew"
 _RUNTIMES_KNOWN = 128
 """Runtimes kept decoded, by digest: one per version of each runtime in use, and TrainJobs of one version share it."""
 
@@ -88,7 +90,7 @@ class Snapshots:
         Raises:
             RuntimeMissingError: neither the runtime nor a snapshot is there.
             SnapshotError: there is a snapshot that cannot be used, or of which nothing shows that it is true.
-            EarlierSelfError: the snapshot of an earlier TrainJob of this name is not gone yet.
+            ForeignObjectError, EarlierSelfError: there is a snapshot that is not this TrainJob's.
         """
         meta, ref = job.metadata, job.spec.runtime_ref
         live = await self._runtimes.find(ref, meta.namespace)
@@ -184,21 +186,13 @@ def own_text(found: ConfigMap, job: ObjectMeta) -> str:
     """Return what a snapshot holds, if it says that it is a TrainJob's.
 
     Raises:
-        SnapshotError: it is not this TrainJob's, or holds nothing.
-        EarlierSelfError: it belongs to a TrainJob of the same name that was deleted.
+        ForeignObjectError, EarlierSelfError: it is not this TrainJob's (`ownership`).
+        SnapshotError: it holds nothing.
     """
-    name = f"ConfigMap {found.metadata.name}"
-    owner = found.metadata.controller
-    if owner is None or owner.uid != job.uid:
-        if owner is not None and (owner.kind, owner.name) == (names.TRAIN_JOB, job.name):
-            raise EarlierSelfError(f"{name} belongs to an earlier TrainJob of this name and is about to be removed")
-        raise SnapshotError(
-            f"{name} is not controlled by this TrainJob: delete or rename it, the TrainJob needs this name for the "
-            "snapshot of its runtime"
-        )
+    check_owner(CONFIG_MAPS.kind, found.metadata, job)
     text = (found.data or {}).get(names.SNAPSHOT_KEY)
     if text is None:
-        raise SnapshotError(f"{name} has no key {names.SNAPSHOT_KEY!r}: delete it, and the runtime is kept anew")
+        raise SnapshotError(f"ConfigMap {found.metadata.name} has no key {names.SNAPSHOT_KEY!r}: {_DELETE}")
     return text
 
 
@@ -208,13 +202,12 @@ def decode(text: str, ref: RuntimeRef, name: str) -> Runtime:
     Raises:
         SnapshotError: it is none, or another than the TrainJob names.
     """
-    advice = "delete it, and the runtime is kept anew"
     try:
         tree = yamltext.load(text)
     except yaml.YAMLError as error:
-        raise SnapshotError(f"ConfigMap {name} holds no YAML: {error}: {advice}") from error
+        raise SnapshotError(f"ConfigMap {name} holds no YAML: {error}: {_DELETE}") from error
     if not isinstance(tree, dict):
-        raise SnapshotError(f"ConfigMap {name} holds no object: {advice}")
+        raise SnapshotError(f"ConfigMap {name} holds no object: {_DELETE}")
     runtime = read(tree, ref.kind)
     meta: Any = tree.get("metadata") or {}
     found = (tree.get("apiVersion", "").rpartition("/")[0], tree.get("kind"), meta.get("name"))
@@ -222,7 +215,7 @@ def decode(text: str, ref: RuntimeRef, name: str) -> Runtime:
     if found != (group, ref.kind, ref.name):
         raise SnapshotError(
             f"ConfigMap {name} keeps {found[1]}.{found[0]} {found[2]!r}, but spec.runtimeRef names {ref.kind}.{group} "
-            f"{ref.name!r}: {advice}"
+            f"{ref.name!r}: {_DELETE}"
         )
     return runtime
 

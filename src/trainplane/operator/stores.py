@@ -74,6 +74,7 @@ class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     conditions: list[Condition] | None = None
     replicated_jobs_status: list[JobStatus] | None = None
+    restarts: int = 0
 
 
 class JobSet(msgspec.Struct, frozen=True):

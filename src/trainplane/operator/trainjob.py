@@ -3,9 +3,9 @@
     read        the TrainJob and its JobSet, from the mirrors; leave alone what others manage or what is not caught up
     observe     the status that it has now
     deadline    past it, the TrainJob failed
-    ensure      unless it is over: its runtime kept, its objects rendered and applied
+    ensure      unless it is over: its runtime kept, its objects rendered and applied (`objects`)
     tell        one write of status, and the news that it brings
-    stop        a TrainJob that failed by its deadline has no JobSet: delete it, again until it is gone
+    stop        a TrainJob that we failed has no JobSet: delete it, again until it is gone
 
 Every step can be repeated, and a crash between any two writes is made good by telling the story again: the objects are
 applied by name, the snapshot holds once it is there, the status is a function of what is seen.
@@ -17,27 +17,17 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, RequeueAfter, Terminal
-from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
-from trainplane.operator.applied import would_change
-from trainplane.operator.errors import (
-    EarlierSelfError,
-    ForeignObjectError,
-    OperatorError,
-    TerminalError,
-)
-from trainplane.operator.inherited import with_fixed_parts_of
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
-from trainplane.operator.settled import Settled
-from trainplane.operator.stores import Written
-from trainplane.render.errors import RenderError
+from trainplane.operator.errors import EarlierSelfError, OperatorError, TerminalError
+from trainplane.operator.objects import Objects
+from trainplane.operator.ownership import check_owner
+from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,19 +35,16 @@ if TYPE_CHECKING:
 
     from trainplane.api.document import Document
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
-    from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
     from trainplane.operator.metrics import TrainJobMetrics
-    from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
-    from trainplane.render.plan import KeptOnce
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +52,7 @@ CATCH_UP_SECONDS: Final = 1.0
 """When to look again if a mirror has not shown our last write; the watch brings it, and the key with it, sooner."""
 
 EARLIER_SELF_SECONDS: Final = 2.0
-"""When to look again if an earlier TrainJob's snapshot is still there: nobody tells us when it goes."""
-
-
-@dataclass(slots=True)
-class _Begun:
-    """What is known, within one reconcile, of the runtime that a TrainJob began with."""
-
-    digest: str
+"""When to look again if an earlier TrainJob's snapshot or keys are still there: nobody tells us when they go."""
 
 
 @dataclass
@@ -89,11 +69,12 @@ class TrainJobReconciler:
     clock: Clock
 
     def __post_init__(self) -> None:
-        self._settled = Settled()
+        self._objects = Objects(
+            self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
+        )
         self._started: dict[Key, str] = {}
         self._prunes_digests = False
         self._job_writes = OwnWrites(self.stores.train_jobs, self.clock)
-        self._jobset_writes = OwnWrites(self.stores.job_sets, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Tell the story of one TrainJob."""
@@ -110,7 +91,7 @@ class TrainJobReconciler:
             return DONE
         if job.view.spec.managed_by != names.MANAGED_BY_TRAINER:
             return DONE
-        if self._job_writes.pending(key) or self._jobset_writes.pending(key):
+        if self._job_writes.pending(key) or self._objects.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
         return await self._tell(key, job)
 
@@ -125,14 +106,15 @@ class TrainJobReconciler:
         if status.is_finished(after.conditions):
             self._forget(key)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
-            begun = _Begun(job.view.status.runtime_digest or self._settled.digest(key, job.view.metadata))
+            here = self._objects.meet(key, job, jobset)
             try:
-                await self._ensure(key, job, jobset, begun)
+                news = await self._objects.ensure(here)
+                self._record(job.view.metadata, (news,) if news else ())
             except TerminalError as error:
                 after = status.fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
-            after = status.record(after, begun.digest, at_once=trouble is not None)
+            after = status.record(after, here.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
         if jobset is not None and status.is_stopped(after.conditions):
             await self._stop(key, jobset)
@@ -151,116 +133,11 @@ class TrainJobReconciler:
         jobset = self.stores.job_set(key)
         if jobset is None:
             return None, None
-        owner = jobset.meta.controller
-        if owner is not None and owner.uid == job.uid:
-            return jobset, None
-        if owner is not None and (owner.kind, owner.name) == (names.TRAIN_JOB, job.name):
-            return None, EarlierSelfError(f"JobSet {key.name} of an earlier TrainJob is about to be removed")
-        return None, ForeignObjectError(
-            f"JobSet {key.name} is not controlled by this TrainJob: delete it, or give the TrainJob another name"
-        )
-
-    async def _ensure(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None, begun: _Begun) -> None:
-        """See that the runtime is kept and the objects are as they should."""
-        meta = job.view.metadata
-        if self._settled.holds(key, meta, None if jobset is None else jobset.meta):
-            return
-        if jobset is not None:
-            if jobset.meta.deletion_timestamp is not None:
-                return  # it is made anew when this one is gone
-            if not (job.view.spec.suspend or jobset.suspended):
-                await self._let_run(key, job, jobset, begun)
-                return
-        rendering = self.pipeline.render(job, await self._runtime(key, job, jobset, begun))
-        for kept in rendering.kept:
-            await self._keep(meta, kept)
-        *others, body = (rendered.tree for rendered in rendering.objects)
-        for tree in others:
-            await self.writer.apply(resource_of(tree), tree)
-        if jobset is not None and not await self._differs(key, jobset, body):
-            self._settled.note(key, meta, jobset.meta, begun.digest)
-            return
-        written = await self._apply(key, body, exists=jobset is not None)
-        self._settled.note(key, meta, written.metadata, begun.digest)
-        if jobset is None:
-            pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
-            self._record(meta, (events.created(key.name, pods, suspended=job.view.spec.suspend),))
-
-    async def _let_run(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet, begun: _Begun) -> None:
-        """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed."""
-        if not begun.digest:
-            try:
-                await self._runtime(key, job, jobset, begun)
-            except OperatorError as error:
-                log.info("runtime not known", extra={"trainjob": str(key), "why": str(error)})
-        self._settled.note(key, job.view.metadata, jobset.meta, begun.digest)
-
-    async def _runtime(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None, begun: _Begun) -> Runtime:
-        """Return the runtime that the TrainJob began with; if it begins now, as it is now."""
-        meta, ref = job.view.metadata, job.view.spec.runtime_ref
-        if begun.digest:
-            return await self.snapshots.recorded(meta, ref, begun.digest)
-
-        async def made_from(runtime: Runtime) -> bool:
-            return await self._is_made_from(key, job, runtime)
-
-        kept = await self.snapshots.keep(job.view, None if jobset is None else made_from)
-        begun.digest = kept.digest
-        return kept.runtime
-
-    async def _is_made_from(self, key: Key, job: Document[TrainJob], runtime: Runtime) -> bool:
-        """Say whether the TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
         try:
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-            body = self.pipeline.render(job, runtime).objects[-1].tree
-        except (NotFoundError, RenderError):
-            return False
-        suspend = (live.get("spec") or {}).get("suspend", False)
-        return not would_change(live, {**body, "spec": {**body["spec"], "suspend": suspend}}, names.FIELD_MANAGER)
-
-    async def _differs(self, key: Key, jobset: SeenJobSet, body: Tree) -> bool:
-        """Say whether a JobSet that is there is not as it should be."""
-        if jobset.suspended != body["spec"].get("suspend", False):
-            return True
-        try:
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-        except NotFoundError:
-            return True
-        return would_change(live, body, names.FIELD_MANAGER)
-
-    async def _apply(self, key: Key, body: Tree, *, exists: bool) -> Written:
-        try:
-            written = await self.writer.apply(JOB_SETS, body)
-        except (InvalidError, ForbiddenError) as refusal:
-            if not exists:
-                raise
-            log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-            kept = with_fixed_parts_of(live, body)
-            if not would_change(live, kept, names.FIELD_MANAGER):
-                return msgspec.convert(live, Written)
-            written = await self.writer.apply(JOB_SETS, kept)
-        self._jobset_writes.note(key, written.metadata.resource_version)
-        return written
-
-    async def _keep(self, job: ObjectMeta, kept: KeptOnce) -> None:
-        """Create what a plugin wants made once, unless it is there."""
-        identity: Tree = {"apiVersion": kept.api_version, "kind": kept.kind}
-        resource = resource_of(identity)
-        try:
-            await self.client.get(resource, kept.name, job.namespace, type_=bytes)
-        except NotFoundError:
-            content = kept.make()
-            meta = {
-                **content.get("metadata", {}),
-                "name": kept.name,
-                "namespace": job.namespace,
-                "ownerReferences": [owned_by(job)],
-            }
-            try:
-                await self.writer.create(resource, {**content, **identity, "metadata": meta})
-            except AlreadyExistsError:
-                return
+            check_owner(JOB_SETS.kind, jobset.meta, job)
+        except OperatorError as error:
+            return None, error
+        return jobset, None
 
     async def _write_status(self, key: Key, before: TrainJob, after: TrainJobStatus, now: datetime) -> bool:
         """Write the status if it changed, and tell what that means; False if the mirror was behind."""
@@ -294,7 +171,7 @@ class TrainJobReconciler:
             self.metrics.started((now - job.creation_timestamp).total_seconds())
 
     def _forget(self, key: Key) -> None:
-        self._settled.forget(key)
+        self._objects.forget(key)
         self._started.pop(key, None)
 
     async def _stop(self, key: Key, jobset: SeenJobSet) -> None:

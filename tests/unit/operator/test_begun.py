@@ -87,9 +87,14 @@ async def test_a_thousand_trainjobs_read_their_runtime_once(monkeypatch: pytest.
         await world.settle(name)
     world.with_runtime(image="img:2")
     fresh = world.restart()
-    loads = []
+    loads: list[str] = []
     load = yamltext.load
-    monkeypatch.setattr(yamltext, "load", lambda text: loads.append(text) or load(text))
+
+    def counted(text: str) -> Any:
+        loads.append(text)
+        return load(text)
+
+    monkeypatch.setattr(yamltext, "load", counted)
     for name in names:
         await fresh.settle(name)
     assert len(loads) == 1

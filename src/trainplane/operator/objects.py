@@ -1,0 +1,194 @@
+"""A TrainJob's objects: seen to be as they should, from the runtime that it began with.
+
+    runtime     the one that has the recorded digest; if the TrainJob begins now, the one that there is, and it is kept
+    keys        what plugins draw once, made or judged
+    others      ConfigMaps and groups, applied
+    JobSet      applied last, if it is absent, or it or the TrainJob is suspended; what runs is never changed
+
+Nothing here tells a status; what goes wrong is raised, and what was learnt until then stands in the `Situation`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trainplane.api import names
+from trainplane.kube.errors import ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.writes import OwnWrites
+from trainplane.operator import events
+from trainplane.operator.applied import would_change
+from trainplane.operator.errors import OperatorError
+from trainplane.operator.inherited import with_fixed_parts_of
+from trainplane.operator.once import Keeper
+from trainplane.operator.resources import JOB_SETS, resource_of
+from trainplane.operator.settled import Settled
+from trainplane.operator.stores import Written
+from trainplane.render.errors import RenderError
+
+if TYPE_CHECKING:
+    from trainplane.api.document import Document
+    from trainplane.api.meta import ObjectMeta
+    from trainplane.api.trainjob import TrainJob
+    from trainplane.api.tree import Tree
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.resource import Key
+    from trainplane.kube.store import Store
+    from trainplane.operator.runtimes import Runtime
+    from trainplane.operator.snapshot import Snapshots
+    from trainplane.operator.stores import Meta, SeenJobSet
+    from trainplane.operator.writer import Writer
+    from trainplane.render.pipeline import Pipeline, Rendering
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Situation:
+    """A TrainJob as one reconcile meets it."""
+
+    key: Key
+    job: Document[TrainJob]
+    jobset: SeenJobSet | None
+    digest: str
+    """Of the runtime that it began with; empty until that is known."""
+
+    @property
+    def meta(self) -> ObjectMeta:
+        """The TrainJob's metadata."""
+        return self.job.view.metadata
+
+
+@dataclass
+class Objects:
+    """Makes the objects of TrainJobs, and remembers which need no second look."""
+
+    client: Client
+    writer: Writer
+    job_sets: Store
+    snapshots: Snapshots
+    pipeline: Pipeline
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.client, self.writer)
+        self._settled = Settled()
+        self._writes = OwnWrites(self.job_sets, self.clock)
+
+    def pending(self, key: Key) -> bool:
+        """Say whether the mirror has not shown our last write of a JobSet."""
+        return self._writes.pending(key)
+
+    def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
+        """Return a TrainJob's situation, with the digest that its status has, or we have in mind for it."""
+        digest = job.view.status.runtime_digest or self._settled.digest(key, job.view.metadata)
+        return Situation(key, job, jobset, digest)
+
+    def forget(self, key: Key) -> None:
+        """Forget a TrainJob that is finished or gone."""
+        self._settled.forget(key)
+
+    async def ensure(self, here: Situation) -> events.News | None:
+        """See that the runtime is kept and the objects are as they should; returns news if the JobSet was made."""
+        job, jobset = here.job, here.jobset
+        if self._settled.holds(here.key, here.meta, jobset):
+            return None
+        if jobset is not None:
+            if jobset.meta.deletion_timestamp is not None:
+                return None  # it is made anew when this one is gone
+            if not (job.view.spec.suspend or jobset.suspended):
+                await self._let_run(here, jobset)
+                return None
+        rendering = self.pipeline.render(job, await self._runtime(here))
+        body = await self._make_others(here, rendering)
+        if jobset is not None and not await self._differs(here.key, jobset, body):
+            self._settle(here, jobset.meta)
+            return None
+        self._settle(here, (await self._apply(here, body)).metadata)
+        if jobset is not None:
+            return None
+        pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
+        return events.created(here.key.name, pods, suspended=job.view.spec.suspend)
+
+    def _settle(self, here: Situation, jobset: Meta) -> None:
+        restarts = 0 if here.jobset is None else here.jobset.status.restarts
+        self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
+
+    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> None:
+        """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
+
+        But pods that are made anew mount the keys anew: with others than the first ones had, they fail to meet those
+        that are left, and the JobSet restarts them all; without any, they would wait for ever.
+        """
+        if jobset.status.restarts or not here.digest:
+            try:
+                runtime = await self._runtime(here)
+            except OperatorError as error:
+                log.info("runtime not known", extra={"trainjob": str(here.key), "why": str(error)})
+            else:
+                if jobset.status.restarts:
+                    await self._make_others(here, self.pipeline.render(here.job, runtime))
+        self._settle(here, jobset.meta)
+
+    async def _runtime(self, here: Situation) -> Runtime:
+        """Return the runtime that the TrainJob began with; if it begins now, as it is now."""
+        job, jobset = here.job.view, here.jobset
+        if here.digest:
+            return await self.snapshots.recorded(job.metadata, job.spec.runtime_ref, here.digest)
+
+        async def made_from(runtime: Runtime) -> bool:
+            return jobset is not None and await self._is_made_from(here, jobset, runtime)
+
+        kept = await self.snapshots.keep(job, None if jobset is None else made_from)
+        here.digest = kept.digest
+        return kept.runtime
+
+    async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
+        """Say whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        try:
+            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
+            body = self.pipeline.render(here.job, runtime).objects[-1].tree
+        except (NotFoundError, RenderError):
+            return False
+        suspend = (live.get("spec") or {}).get("suspend", False)
+        wanted = {**body, "spec": {**body["spec"], "suspend": suspend}}
+        return live["metadata"]["uid"] == jobset.meta.uid and not would_change(live, wanted, names.FIELD_MANAGER)
+
+    async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
+        """Make what the JobSet's pods need, and return the JobSet."""
+        for kept in rendering.kept:
+            await self._keeper.keep(here.meta, kept, is_new=here.jobset is None)
+        *others, body = (rendered.tree for rendered in rendering.objects)
+        for tree in others:
+            await self.writer.apply(resource_of(tree), tree)
+        return body
+
+    async def _differs(self, key: Key, jobset: SeenJobSet, body: Tree) -> bool:
+        """Say whether a JobSet that is there is not as it should be."""
+        if jobset.suspended != body["spec"].get("suspend", False):
+            return True
+        try:
+            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+        except NotFoundError:
+            return True
+        return would_change(live, body, names.FIELD_MANAGER)
+
+    async def _apply(self, here: Situation, body: Tree) -> Written:
+        key = here.key
+        try:
+            written = await self.writer.apply(JOB_SETS, body)
+        except (InvalidError, ForbiddenError) as refusal:
+            if here.jobset is None:
+                raise
+            log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
+            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+            kept = with_fixed_parts_of(live, body)
+            if not would_change(live, kept, names.FIELD_MANAGER):
+                return msgspec.convert(live, Written)
+            written = await self.writer.apply(JOB_SETS, kept)
+        self._writes.note(key, written.metadata.resource_version)
+        return written
