@@ -2,8 +2,8 @@
 
 A TrainJob is looked at whenever anything about it or its JobSet changes, mostly a count in a status. Its objects follow
 from its spec and its runtime alone, so they are looked at again only when a person or a queue touched the TrainJob, or
-somebody touched the JobSet, or the JobSet makes all its pods anew. Forgotten at a restart, when each unfinished TrainJob
-is looked at once.
+somebody touched the JobSet, or the JobSet makes all its pods anew. Forgotten at a restart, when each unfinished
+TrainJob is looked at once.
 """
 
 from __future__ import annotations
