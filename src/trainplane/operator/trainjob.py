@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
-from trainplane.kube.controller import DONE, RequeueAfter, Terminal
+from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
@@ -118,15 +118,18 @@ class TrainJobReconciler:
         caught_up = await self._write_status(key, job.view, after, now)
         if jobset is not None and status.is_stopped(after.conditions):
             await self._stop(key, jobset)
-        return self._outcome(job.view.metadata, trouble, left if caught_up else CATCH_UP_SECONDS)
-
-    def _outcome(self, job: ObjectMeta, trouble: Exception | None, again: float | None) -> Result:
-        if isinstance(trouble, EarlierSelfError):
-            return RequeueAfter(EARLIER_SELF_SECONDS)
         if trouble is not None:
-            self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
+            return self._outcome(job.view.metadata, trouble, left)
+        return _again(left if caught_up else CATCH_UP_SECONDS)
+
+    def _outcome(self, job: ObjectMeta, trouble: Exception, left: float | None) -> Result:
+        """Say what comes of what is in the way; the deadline comes in time all the same."""
+        if isinstance(trouble, EarlierSelfError):
+            return _again(EARLIER_SELF_SECONDS, left)
+        self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
+        if left is None:
             raise trouble
-        return DONE if again is None else RequeueAfter(again)
+        return Failed(trouble, within=left)
 
     def _jobset_of(self, key: Key, job: ObjectMeta) -> tuple[SeenJobSet | None, Exception | None]:
         """Return the TrainJob's JobSet if it has one; and what is in the way if the name is another's."""
@@ -186,3 +189,9 @@ class TrainJobReconciler:
     def _record(self, job: ObjectMeta, news: Iterable[events.News], *, action: str = "") -> None:
         for one in news:
             self.recorder.record(events.about(job), one.type, one.reason, one.message, action=action)
+
+
+def _again(*seconds: float | None) -> Result:
+    """Return when to look again: the first of some times, if there is any."""
+    times = [one for one in seconds if one is not None]
+    return RequeueAfter(min(times)) if times else DONE
