@@ -2,13 +2,99 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.unit.operator.objects import train_job
-from tests.unit.operator.world import World
+from tests.unit.operator.objects import counts, train_job
+from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import Failed, RequeueAfter
 from trainplane.operator.errors import RuntimeMissingError
-from trainplane.operator.resources import CONFIG_MAPS, TRAIN_JOBS
+from trainplane.operator.resources import CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
+
+if TYPE_CHECKING:
+    from trainplane.kube.resource import Resource
+
+
+# -- no write from an old mirror -------------------------------------------------------------------------------------
+
+
+def suspended(world: World) -> bool:
+    jobset = world.job_set()
+    assert jobset is not None
+    found: bool = jobset["spec"]["suspend"]
+    return found
+
+
+async def running_since_admitted() -> tuple[World, World]:
+    """Return a leader whose queued TrainJob was admitted and runs, and a follower that saw it queued last."""
+    leader = await started(suspend=True)
+    follower = leader.restart()
+    follower.sync()
+    leader.edit(suspend=False)
+    await leader.settle()
+    leader.jobset_says(counts(active=1, ready=1))
+    await leader.settle()
+    assert not suspended(leader)
+    return leader, follower
+
+
+@pytest.mark.parametrize("silent", [(TRAIN_JOBS, JOB_SETS), (TRAIN_JOBS,)], ids=["both watches", "one watch"])
+async def test_a_new_leader_with_an_old_mirror_suspended_running_training(silent: tuple[Resource, ...]) -> None:
+    leader, follower = await running_since_admitted()
+    follower.sync(*silent)
+    assert await follower.reconcile() == RequeueAfter(1.0)
+    assert not suspended(leader)
+    assert follower.news() == []
+    follower.seen = 0  # the watches speak again
+    assert await follower.settle() == DONE
+    assert not suspended(leader)
+
+
+async def test_a_new_leader_with_an_old_mirror_started_evicted_training() -> None:
+    leader, _ = await running_since_admitted()
+    follower = leader.restart()
+    follower.sync()
+    leader.edit(suspend=True)  # evicted
+    await leader.settle()
+    assert suspended(leader)
+    follower.sync(TRAIN_JOBS)
+    assert await follower.reconcile() == RequeueAfter(1.0)
+    assert suspended(leader)
+
+
+async def test_a_new_leader_that_had_not_seen_the_jobset_suspended_running_training() -> None:
+    leader = World().with_runtime()
+    leader.put(TRAIN_JOBS, train_job(suspend=True))
+    follower = leader.restart()
+    follower.sync()
+    await leader.settle()
+    leader.edit(suspend=False)
+    await leader.settle()
+    for silent in ((TRAIN_JOBS, JOB_SETS), (JOB_SETS,)):
+        follower.sync(*silent)
+        assert await follower.reconcile() == RequeueAfter(1.0)
+        assert not suspended(leader)
+
+
+async def test_a_new_leader_with_an_old_mirror_deleted_the_jobset_of_a_trainjob_that_had_been_resumed() -> None:
+    leader = await started(activeDeadlineSeconds=60)
+    leader.jobset_says(counts(active=1, ready=1))
+    await leader.settle()
+    follower = leader.restart()
+    follower.sync()
+    await leader.clock.advance(30)
+    leader.edit(suspend=True)
+    await leader.settle()
+    leader.edit(suspend=False)
+    await leader.settle()  # the resume grants the full time anew
+    await leader.clock.advance(40)
+    await follower.reconcile()
+    assert leader.job_set() is not None
+    assert "Failed" not in [kind for kind, _, _ in leader.conditions()]
+
+
+# -- the deadline ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_reconcile_in_trouble_dropped_its_deadline_timer() -> None:

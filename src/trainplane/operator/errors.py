@@ -6,6 +6,7 @@ OperatorError
 ├── SnapshotError                  the snapshot cannot be read, or nothing shows it is true    retryable    user
 ├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
 ├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
+├── BehindError                    a mirror does not show what is so                          retryable    cluster
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition
     ├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                               user
     ├── SnapshotChangedError       the snapshot is not what the TrainJob began with                         user
@@ -46,6 +47,12 @@ class ForeignObjectError(OperatorError):
 
 class EarlierSelfError(OperatorError):
     """An object of a deleted TrainJob of the same name is still there; the garbage collector is on its way."""
+
+    whose = "cluster"
+
+
+class BehindError(OperatorError):
+    """A mirror is older than what it mirrors: what seems due was done or undone meanwhile, so nothing is written."""
 
     whose = "cluster"
 

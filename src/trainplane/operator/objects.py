@@ -14,17 +14,15 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from trainplane.api import names
-from trainplane.kube.errors import ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import events
 from trainplane.operator.applied import would_change
-from trainplane.operator.errors import OperatorError
+from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.once import Keeper
-from trainplane.operator.resources import JOB_SETS, resource_of
+from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
 from trainplane.operator.settled import Settled
 from trainplane.operator.stores import Written
 from trainplane.render.errors import RenderError
@@ -56,6 +54,8 @@ class Situation:
     jobset: SeenJobSet | None
     digest: str
     """Of the runtime that it began with; empty until that is known."""
+    is_new: bool = False
+    """Whether it begins now: nothing of it can have been made before."""
 
     @property
     def meta(self) -> ObjectMeta:
@@ -104,13 +104,12 @@ class Objects:
                 await self._let_run(here, jobset)
                 return None
         rendering = self.pipeline.render(job, await self._runtime(here))
+        await self._check_mirrors(here)
         body = await self._make_others(here, rendering)
-        if jobset is not None and not await self._differs(here.key, jobset, body):
-            self._settle(here, jobset.meta)
-            return None
-        self._settle(here, (await self._apply(here, body)).metadata)
         if jobset is not None:
+            await self._update(here, jobset, body)
             return None
+        self._settle(here, await self._apply(here, body))
         pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
         return events.created(here.key.name, pods, suspended=job.view.spec.suspend)
 
@@ -144,7 +143,7 @@ class Objects:
             return jobset is not None and await self._is_made_from(here, jobset, runtime)
 
         kept = await self.snapshots.keep(job, None if jobset is None else made_from)
-        here.digest = kept.digest
+        here.digest, here.is_new = kept.digest, kept.is_new
         return kept.runtime
 
     async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
@@ -167,28 +166,73 @@ class Objects:
             await self.writer.apply(resource_of(tree), tree)
         return body
 
-    async def _differs(self, key: Key, jobset: SeenJobSet, body: Tree) -> bool:
-        """Say whether a JobSet that is there is not as it should be."""
-        if jobset.suspended != body["spec"].get("suspend", False):
-            return True
-        try:
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-        except NotFoundError:
-            return True
-        return would_change(live, body, names.FIELD_MANAGER)
+    async def _check_mirrors(self, here: Situation) -> None:
+        """See that the mirrors are not old, before a JobSet is made, stopped or resumed that may be there and run.
 
-    async def _apply(self, here: Situation, body: Tree) -> Written:
-        key = here.key
+        A follower whose watches fell silent may become the leader; what it would do was right a while ago. A TrainJob
+        that begins now has nothing that could be harmed.
+
+        Raises:
+            BehindError: they are.
+        """
+        key, jobset = here.key, here.jobset
+        if here.is_new or (jobset is not None and jobset.suspended == here.job.view.spec.suspend):
+            return
         try:
-            written = await self.writer.apply(JOB_SETS, body)
+            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
+        except NotFoundError:
+            raise BehindError(f"TrainJob {key} is gone") from None
+        if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
+            raise BehindError(f"TrainJob {key} is not as it was mirrored")
+        if jobset is None:
+            try:
+                await self.client.get(JOB_SETS, key.name, key.namespace, type_=Written)
+            except NotFoundError:
+                return
+            raise BehindError(f"JobSet {key} is there and was not mirrored")
+
+    async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
+        """Make a JobSet that is there as it should be."""
+        version = jobset.meta.resource_version
+        if jobset.suspended == body["spec"].get("suspend", False):
+            live = await self._live(here, jobset)
+            if not would_change(live, body, names.FIELD_MANAGER):
+                self._settle(here, jobset.meta)
+                return
+            version = live["metadata"]["resourceVersion"]
+        try:
+            written = await self._apply(here, _at(version, body))
         except (InvalidError, ForbiddenError) as refusal:
-            if here.jobset is None:
-                raise
-            log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
+            log.info("jobset kept as it was made", extra={"jobset": str(here.key), "refusal": str(refusal)})
+            live = await self._live(here, jobset)
             kept = with_fixed_parts_of(live, body)
             if not would_change(live, kept, names.FIELD_MANAGER):
-                return msgspec.convert(live, Written)
-            written = await self.writer.apply(JOB_SETS, kept)
-        self._writes.note(key, written.metadata.resource_version)
-        return written
+                self._settle(here, jobset.meta)
+                return
+            written = await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
+        self._settle(here, written)
+
+    async def _live(self, here: Situation, jobset: SeenJobSet) -> Tree:
+        """Return a JobSet as it is; raises BehindError if its mirror shows another."""
+        try:
+            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
+        except NotFoundError:
+            raise BehindError(f"JobSet {here.key} is gone") from None
+        meta = live["metadata"]
+        if (meta["uid"], meta.get("generation", 0)) != (jobset.meta.uid, jobset.meta.generation):
+            raise BehindError(f"JobSet {here.key} is not as it was mirrored")
+        return live
+
+    async def _apply(self, here: Situation, body: Tree) -> Meta:
+        """Apply a JobSet; raises BehindError if it is bound to a version that it no longer has."""
+        try:
+            written = await self.writer.apply(JOB_SETS, body)
+        except ConflictError as error:
+            raise BehindError(f"JobSet {here.key} is not as it was mirrored: {error}") from error
+        self._writes.note(here.key, written.metadata.resource_version)
+        return written.metadata
+
+
+def _at(version: str, body: Tree) -> Tree:
+    """Return a JobSet that is applied only if it still has a version."""
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

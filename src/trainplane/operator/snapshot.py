@@ -70,6 +70,8 @@ class Kept:
 
     runtime: Runtime
     digest: str
+    is_new: bool = False
+    """Whether the snapshot was created just now: then nothing of the TrainJob can have been made before."""
 
 
 class Snapshots:
@@ -95,7 +97,7 @@ class Snapshots:
         meta, ref = job.metadata, job.spec.runtime_ref
         live = await self._runtimes.find(ref, meta.namespace)
         if made_from is None and live is not None and await self._create(meta, live):
-            return self._remember(live.document, live.text.digest)
+            return self._remember(live.document, live.text.digest, is_new=True)
         found = await self._read(meta)
         if found is None:
             if live is None:
@@ -159,12 +161,12 @@ class Snapshots:
             return False
         return True
 
-    def _remember(self, runtime: Runtime, digest: str) -> Kept:
+    def _remember(self, runtime: Runtime, digest: str, *, is_new: bool = False) -> Kept:
         self._known[digest] = runtime
         self._known.move_to_end(digest)
         if len(self._known) > _RUNTIMES_KNOWN:
             self._known.popitem(last=False)
-        return Kept(runtime, digest)
+        return Kept(runtime, digest, is_new)
 
 
 def config_map(job: ObjectMeta, text: msgspec.Raw | str) -> Tree:

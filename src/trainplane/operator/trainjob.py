@@ -24,7 +24,7 @@ from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
-from trainplane.operator.errors import EarlierSelfError, OperatorError, TerminalError
+from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
 from trainplane.operator.ownership import check_owner
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 1.0
-"""When to look again if a mirror has not shown our last write; the watch brings it, and the key with it, sooner."""
+"""When to look again if a mirror is behind our last write, or the truth; the watch brings it, and the key, sooner."""
 
 EARLIER_SELF_SECONDS: Final = 2.0
 """When to look again if an earlier TrainJob's snapshot or keys are still there: nobody tells us when they go."""
@@ -116,7 +116,7 @@ class TrainJobReconciler:
                 trouble = error
             after = status.record(after, here.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
-        if jobset is not None and status.is_stopped(after.conditions):
+        if jobset is not None and caught_up and status.is_stopped(after.conditions):
             await self._stop(key, jobset)
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
@@ -126,6 +126,8 @@ class TrainJobReconciler:
         """Say what comes of what is in the way; the deadline comes in time all the same."""
         if isinstance(trouble, EarlierSelfError):
             return _again(EARLIER_SELF_SECONDS, left)
+        if isinstance(trouble, BehindError):
+            return _again(CATCH_UP_SECONDS, left)
         self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
         if left is None:
             raise trouble
