@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,6 +57,8 @@ async def test_a_new_leader_with_an_old_mirror_started_evicted_training() -> Non
     follower.sync()
     leader.edit(suspend=True)  # evicted
     await leader.settle()
+    leader.jobset_says(counts(suspended=1))
+    await leader.settle()
     assert suspended(leader)
     follower.sync(TRAIN_JOBS)
     assert await follower.reconcile() == RequeueAfter(1.0)
@@ -92,6 +94,80 @@ async def test_a_new_leader_with_an_old_mirror_deleted_the_jobset_of_a_trainjob_
     await follower.reconcile()
     assert leader.job_set() is not None
     assert "Failed" not in [kind for kind, _, _ in leader.conditions()]
+
+
+# -- evicted and admitted again --------------------------------------------------------------------------------------
+
+
+def flavor(pool: str | None, time: str) -> dict[str, Any]:
+    """Return Kueue's patch for a flavor; of an evicted TrainJob, the empty one."""
+    job = {"name": "node", "template": {"spec": {"template": {"spec": {"nodeSelector": {"pool": pool}}}}}}
+    template = {"spec": {"replicatedJobs": [job]}} if pool else {}
+    return {"manager": "kueue.x-k8s.io/manager", "time": time, "trainingRuntimeSpec": {"template": template}}
+
+
+def pool(world: World) -> str | None:
+    jobset = world.job_set()
+    assert jobset is not None
+    pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    found: str | None = pod.get("nodeSelector", {}).get("pool")
+    return found
+
+
+FIRST, THEN, LAST = (f"2100-01-01T0{hour}:00:00Z" for hour in range(3))
+
+
+async def admitted() -> World:
+    world = await started(suspend=True, runtimePatches=[flavor(None, FIRST)])
+    world.edit(suspend=False, runtimePatches=[flavor("cheap", FIRST)])
+    await world.settle()
+    world.jobset_says(counts(active=1, ready=1))
+    await world.settle()
+    assert (pool(world), suspended(world)) == ("cheap", False)
+    return world
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("wanted", ["dear", None], ids=["another flavor", "one without a selector"])
+async def test_kueue_evicted_and_readmitted_between_two_looks_and_the_first_flavor_ran_on(
+    restarted: bool, wanted: str | None
+) -> None:
+    world = await admitted()
+    world.edit(suspend=True, runtimePatches=[flavor(None, THEN)])
+    world.edit(suspend=False, runtimePatches=[flavor(wanted, LAST)])
+    if restarted:
+        world = world.restart()
+    await world.settle()
+    assert suspended(world), "its pods must go before others come"
+    assert "Moved" in world.news()
+    world.jobset_says(counts(suspended=1))
+    assert await world.settle() == DONE
+    assert (pool(world), suspended(world)) == (wanted, False)
+    world.client.asked.clear()
+    world.jobset_says(counts(active=1, ready=1))
+    await world.settle()
+    assert [str(one) for one in world.client.asked] == ["patch trainjobs/status job"]
+
+
+async def test_kueue_evicted_and_readmitted_between_two_looks_where_it_was_and_nothing_is_stopped() -> None:
+    world = await admitted()
+    world.edit(suspend=True, runtimePatches=[flavor(None, THEN)])
+    world.edit(suspend=False, runtimePatches=[flavor("cheap", LAST)])
+    assert await world.settle() == DONE
+    assert (pool(world), suspended(world)) == ("cheap", False)
+
+
+async def test_another_release_that_renders_otherwise_stops_nothing_that_runs() -> None:
+    world = await admitted()
+    jobset = world.job_set()
+    assert jobset is not None
+    applied = {"manager": "trainer", "operation": "Apply", "time": LAST, "fieldsV1": {}}
+    world.put(JOB_SETS, {**jobset, "metadata": {**jobset["metadata"], "managedFields": [applied]}})
+    pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    pod.setdefault("metadata", {})["labels"] = {"as": "an older release made it"}
+    fresh = world.restart()
+    assert await fresh.settle() == DONE
+    assert fresh.take_writes() == []
 
 
 # -- the deadline ----------------------------------------------------------------------------------------------------

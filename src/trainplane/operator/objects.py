@@ -22,6 +22,7 @@ from trainplane.operator.applied import would_change
 from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.once import Keeper
+from trainplane.operator.readmitted import applied_at, is_elsewhere, is_patched_since
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
 from trainplane.operator.settled import Settled
 from trainplane.operator.stores import Written
@@ -93,7 +94,7 @@ class Objects:
         self._settled.forget(key)
 
     async def ensure(self, here: Situation) -> events.News | None:
-        """See that the runtime is kept and the objects are as they should; returns news if the JobSet was made."""
+        """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
         job, jobset = here.job, here.jobset
         if self._settled.holds(here.key, here.meta, jobset):
             return None
@@ -101,8 +102,9 @@ class Objects:
             if jobset.meta.deletion_timestamp is not None:
                 return None  # it is made anew when this one is gone
             if not (job.view.spec.suspend or jobset.suspended):
-                await self._let_run(here, jobset)
-                return None
+                return await self._let_run(here, jobset)
+            if not job.view.spec.suspend and jobset.is_active:
+                return None  # its pods go first: their end is news of this key
         rendering = self.pipeline.render(job, await self._runtime(here))
         await self._check_mirrors(here)
         body = await self._make_others(here, rendering)
@@ -117,21 +119,45 @@ class Objects:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
         self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
 
-    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> None:
+    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.News | None:
         """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
 
         But pods that are made anew mount the keys anew: with others than the first ones had, they fail to meet those
-        that are left, and the JobSet restarts them all; without any, they would wait for ever.
+        that are left, and the JobSet restarts them all; without any, they would wait for ever. And what was admitted
+        anew is not what runs.
         """
-        if jobset.status.restarts or not here.digest:
+        live = await self._patched_since(here, jobset)
+        if jobset.status.restarts or live is not None or not here.digest:
             try:
                 runtime = await self._runtime(here)
             except OperatorError as error:
                 log.info("runtime not known", extra={"trainjob": str(here.key), "why": str(error)})
+                live = None
             else:
+                rendering = self.pipeline.render(here.job, runtime)
                 if jobset.status.restarts:
-                    await self._make_others(here, self.pipeline.render(here.job, runtime))
+                    await self._make_others(here, rendering)
+                body = rendering.objects[-1].tree
+                if live is not None and is_elsewhere(live, body):
+                    return await self._stop_to_move(here, live, body)
         self._settle(here, jobset.meta)
+        return None
+
+    async def _patched_since(self, here: Situation, jobset: SeenJobSet) -> Tree | None:
+        """Return the JobSet as it is if the TrainJob's patches may have changed since it was applied."""
+        patches = here.job.view.spec.runtime_patches
+        if not is_patched_since(patches, jobset.meta.creation_timestamp):
+            return None
+        live = await self._live(here, jobset)
+        return live if is_patched_since(patches, applied_at(live, names.FIELD_MANAGER)) else None
+
+    async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.News:
+        """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
+        await self._check_train_job(here)
+        kept = with_fixed_parts_of(live, body)
+        kept["spec"]["suspend"] = True
+        await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
+        return events.moved(here.key.name)
 
     async def _runtime(self, here: Situation) -> Runtime:
         """Return the runtime that the TrainJob began with; if it begins now, as it is now."""
@@ -178,18 +204,22 @@ class Objects:
         key, jobset = here.key, here.jobset
         if here.is_new or (jobset is not None and jobset.suspended == here.job.view.spec.suspend):
             return
-        try:
-            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
-        except NotFoundError:
-            raise BehindError(f"TrainJob {key} is gone") from None
-        if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
-            raise BehindError(f"TrainJob {key} is not as it was mirrored")
+        await self._check_train_job(here)
         if jobset is None:
             try:
                 await self.client.get(JOB_SETS, key.name, key.namespace, type_=Written)
             except NotFoundError:
                 return
             raise BehindError(f"JobSet {key} is there and was not mirrored")
+
+    async def _check_train_job(self, here: Situation) -> None:
+        key = here.key
+        try:
+            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
+        except NotFoundError:
+            raise BehindError(f"TrainJob {key} is gone") from None
+        if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
+            raise BehindError(f"TrainJob {key} is not as it was mirrored")
 
     async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
         """Make a JobSet that is there as it should be."""

@@ -7,6 +7,7 @@ template is a copy of ours and ten times as large. Whether it is suspended is le
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003 msgspec reads annotations as it runs
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 _JOB_SET_FIELDS: Final = Projection(
     fields=frozenset({"status"}),
-    metadata=frozenset({"generation", "deletionTimestamp", "ownerReferences", "labels", "annotations"}),
+    metadata=frozenset(
+        {"generation", "creationTimestamp", "deletionTimestamp", "ownerReferences", "labels", "annotations"}
+    ),
 )
 
 
@@ -47,6 +50,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = "0"
     generation: int = 0
+    creation_timestamp: datetime | None = None
     deletion_timestamp: str | None = None
     owner_references: list[Owner] = []
     labels: dict[str, str] = {}
@@ -91,6 +95,11 @@ class SeenJobSet:
     meta: Meta
     status: JobSetStatus
     suspended: bool
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any of its Jobs has pods."""
+        return any(job.active for job in self.status.replicated_jobs_status or ())
 
 
 class _Held(msgspec.Struct, frozen=True):
