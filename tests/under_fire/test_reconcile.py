@@ -6,14 +6,84 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.operator.objects import counts, train_job
-from tests.unit.operator.world import DONE, World, started
+from tests.unit.operator.objects import BROKEN, COMPLETED, counts, runtime, train_job
+from tests.unit.operator.world import DONE, Crash, CrashError, World, started
 from trainplane.kube.controller import Failed, RequeueAfter
 from trainplane.operator.errors import RuntimeMissingError
-from trainplane.operator.resources import CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
+from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.kube.resource import Resource
+
+
+# -- the TTL of a JobSet ---------------------------------------------------------------------------------------------
+
+
+async def expiring(seconds: int = 5, **spec: Any) -> World:
+    world = World()
+    tree = runtime()
+    tree["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = seconds
+    world.put(CLUSTER_TRAINING_RUNTIMES, tree)
+    world.put(TRAIN_JOBS, train_job(**spec))
+    await world.settle()
+    return world
+
+
+def ttl(world: World) -> int | None:
+    jobset = world.job_set()
+    assert jobset is not None
+    found: int | None = jobset["spec"].get("ttlSecondsAfterFinished")
+    return found
+
+
+@pytest.mark.parametrize("end", [COMPLETED, BROKEN], ids=["completed", "failed"])
+async def test_a_finished_training_ran_again_when_its_ttl_removed_the_jobset_before_anybody_looked(end: Any) -> None:
+    world = await expiring()
+    assert ttl(world) is None, "JobSet would remove it, told or not"
+    world.jobset_says(counts(succeeded=1), conditions=(end,))
+    fresh = world.restart()  # which was down for longer than the TTL
+    assert await fresh.settle() == DONE
+    assert fresh.conditions()[0][0] in {"Complete", "Failed"}
+    assert ttl(fresh) == 5
+    fresh.client.asked.clear()
+    assert await fresh.settle() == DONE
+    assert fresh.client.asked == []
+    fresh.delete(JOB_SETS)
+    assert await fresh.settle() == DONE
+    assert fresh.job_set() is None
+
+
+async def test_a_crash_between_the_end_and_the_ttl_is_made_good() -> None:
+    world = await expiring(0)
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.client.asked.clear()
+    world.client.crash = Crash(at=1, acted=False)
+    with pytest.raises(CrashError):
+        await world.settle()
+    assert world.conditions() == [("Complete", "True", "AllJobsCompleted")]
+    assert ttl(world) is None
+    fresh = world.restart()
+    assert await fresh.settle() == DONE
+    assert ttl(fresh) == 0
+
+
+async def test_the_ttl_that_another_controller_gave_a_queued_jobset_is_taken_when_it_starts() -> None:
+    world = await expiring(suspend=True)
+    jobset = world.job_set()
+    assert jobset is not None
+    fields = {"f:spec": {"f:suspend": {}, "f:ttlSecondsAfterFinished": {}}}
+    managed = [{"manager": "trainer", "operation": "Apply", "fieldsV1": fields}]
+    spec = {**jobset["spec"], "ttlSecondsAfterFinished": 5}
+    world.put(JOB_SETS, {**jobset, "metadata": {**jobset["metadata"], "managedFields": managed}, "spec": spec})
+    world.storage.applied[next(iter(slot for slot in world.storage.applied if slot[0].plural == "jobsets"))][
+        "spec", "ttlSecondsAfterFinished"
+    ] = 5
+    fresh = world.restart()
+    assert await fresh.settle() == DONE
+    assert fresh.take_writes() == [], "a takeover changes nothing that waits"
+    fresh.edit(suspend=False)
+    await fresh.settle()
+    assert ttl(fresh) is None
 
 
 # -- no write from an old mirror -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
     keys        what plugins draw once, made or judged
     others      ConfigMaps and groups, applied
     JobSet      applied last, if it is absent, or it or the TrainJob is suspended; what runs is never changed
+    expiry      given to the JobSet once its end is told
 
 Nothing here tells a status; what goes wrong is raised, and what was learnt until then stands in the `Situation`.
 """
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.writes import OwnWrites
-from trainplane.operator import events
+from trainplane.operator import events, ttl
 from trainplane.operator.applied import would_change
 from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.inherited import with_fixed_parts_of
@@ -111,9 +112,33 @@ class Objects:
         if jobset is not None:
             await self._update(here, jobset, body)
             return None
-        self._settle(here, await self._apply(here, body))
+        self._settle(here, await self._apply(here, ttl.held(body)))
         pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
         return events.created(here.key.name, pods, suspended=job.view.spec.suspend)
+
+    async def learn(self, here: Situation) -> Runtime | None:
+        """Return the runtime of a TrainJob that does not need it to run, if that is known or can be found out."""
+        try:
+            return await self._runtime(here)
+        except OperatorError as error:
+            log.info("runtime not known", extra={"trainjob": str(here.key), "why": str(error)})
+            return None
+
+    async def let_expire(self, here: Situation) -> None:
+        """Give the JobSet of a TrainJob whose end is told the time after which its runtime wants it removed."""
+        jobset = here.jobset
+        if jobset is None or jobset.expires or jobset.meta.deletion_timestamp is not None or not here.digest:
+            return
+        runtime = await self.learn(here)
+        seconds = None if runtime is None else ttl.of(runtime)
+        if seconds is None:
+            return
+        patch = {"metadata": {"uid": jobset.meta.uid}, "spec": {ttl.FIELD: seconds}}
+        try:
+            written = await self.writer.patch(JOB_SETS, here.key, patch)
+        except (NotFoundError, ConflictError):
+            return  # gone, or another of its name has come
+        self._writes.note(here.key, written.metadata.resource_version)
 
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
@@ -127,19 +152,15 @@ class Objects:
         anew is not what runs.
         """
         live = await self._patched_since(here, jobset)
-        if jobset.status.restarts or live is not None or not here.digest:
-            try:
-                runtime = await self._runtime(here)
-            except OperatorError as error:
-                log.info("runtime not known", extra={"trainjob": str(here.key), "why": str(error)})
-                live = None
-            else:
-                rendering = self.pipeline.render(here.job, runtime)
-                if jobset.status.restarts:
-                    await self._make_others(here, rendering)
-                body = rendering.objects[-1].tree
-                if live is not None and is_elsewhere(live, body):
-                    return await self._stop_to_move(here, live, body)
+        restarts = jobset.status.restarts > 0
+        runtime = await self.learn(here) if restarts or live is not None or not here.digest else None
+        if runtime is not None and (restarts or live is not None):
+            rendering = self.pipeline.render(here.job, runtime)
+            if restarts:
+                await self._make_others(here, rendering)
+            body = rendering.objects[-1].tree
+            if live is not None and is_elsewhere(live, body):
+                return await self._stop_to_move(here, live, body)
         self._settle(here, jobset.meta)
         return None
 
@@ -154,7 +175,7 @@ class Objects:
     async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.News:
         """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
         await self._check_train_job(here)
-        kept = with_fixed_parts_of(live, body)
+        kept = ttl.held(with_fixed_parts_of(live, body))
         kept["spec"]["suspend"] = True
         await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
         return events.moved(here.key.name)
@@ -180,7 +201,7 @@ class Objects:
         except (NotFoundError, RenderError):
             return False
         suspend = (live.get("spec") or {}).get("suspend", False)
-        wanted = {**body, "spec": {**body["spec"], "suspend": suspend}}
+        wanted = ttl.held_as_in(live, {**body, "spec": {**body["spec"], "suspend": suspend}})
         return live["metadata"]["uid"] == jobset.meta.uid and not would_change(live, wanted, names.FIELD_MANAGER)
 
     async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
@@ -226,16 +247,16 @@ class Objects:
         version = jobset.meta.resource_version
         if jobset.suspended == body["spec"].get("suspend", False):
             live = await self._live(here, jobset)
-            if not would_change(live, body, names.FIELD_MANAGER):
+            if not would_change(live, ttl.held_as_in(live, body), names.FIELD_MANAGER):
                 self._settle(here, jobset.meta)
                 return
             version = live["metadata"]["resourceVersion"]
         try:
-            written = await self._apply(here, _at(version, body))
+            written = await self._apply(here, _at(version, ttl.held(body)))
         except (InvalidError, ForbiddenError) as refusal:
             log.info("jobset kept as it was made", extra={"jobset": str(here.key), "refusal": str(refusal)})
             live = await self._live(here, jobset)
-            kept = with_fixed_parts_of(live, body)
+            kept = ttl.held(with_fixed_parts_of(live, body))
             if not would_change(live, kept, names.FIELD_MANAGER):
                 self._settle(here, jobset.meta)
                 return

@@ -1,7 +1,7 @@
 """What the operator sees of the cluster: four mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended is learnt as it passes by.
+template is a copy of ours and ten times as large. Whether it is suspended or expires is learnt as it passes by.
 """
 
 from __future__ import annotations
@@ -90,11 +90,12 @@ class JobSet(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SeenJobSet:
-    """A JobSet, and whether its spec holds it back."""
+    """A JobSet, whether its spec holds it back, and whether it says when to be removed."""
 
     meta: Meta
     status: JobSetStatus
     suspended: bool
+    expires: bool
 
     @property
     def is_active(self) -> bool:
@@ -102,8 +103,9 @@ class SeenJobSet:
         return any(job.active for job in self.status.replicated_jobs_status or ())
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Held(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
+    ttl_seconds_after_finished: int | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -111,10 +113,11 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 _SUSPENDED: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.suspend else ())
+_EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_seconds_after_finished is not None else ())
 
 
 def _job_sets() -> Store:
-    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED})
+    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +144,5 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        return SeenJobSet(seen.metadata, seen.status, suspended=bool(entry.indexed[0]))
+        suspended, expires = map(bool, entry.indexed)
+        return SeenJobSet(seen.metadata, seen.status, suspended=suspended, expires=expires)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
     from trainplane.operator.metrics import TrainJobMetrics
+    from trainplane.operator.objects import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.operator.writer import Writer
@@ -103,10 +104,12 @@ class TrainJobReconciler:
         if left is not None and left <= 0:
             after = status.fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
             left = None
+        here = self._objects.meet(key, job, jobset)
         if status.is_finished(after.conditions):
             self._forget(key)
+            if jobset is not None and not (here.digest or status.is_finished(job.view.status.conditions)):
+                await self._objects.learn(here)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
-            here = self._objects.meet(key, job, jobset)
             try:
                 news = await self._objects.ensure(here)
                 self._record(job.view.metadata, (news,) if news else ())
@@ -114,10 +117,10 @@ class TrainJobReconciler:
                 after = status.fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
-            after = status.record(after, here.digest, at_once=trouble is not None)
+        after = status.record(after, here.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
-        if jobset is not None and caught_up and status.is_stopped(after.conditions):
-            await self._stop(key, jobset)
+        if caught_up and status.is_finished(after.conditions):
+            await self._finish(here, after)
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
         return _again(left if caught_up else CATCH_UP_SECONDS)
@@ -178,6 +181,15 @@ class TrainJobReconciler:
     def _forget(self, key: Key) -> None:
         self._objects.forget(key)
         self._started.pop(key, None)
+
+    async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
+        """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""
+        if here.jobset is None:
+            return
+        if status.is_stopped(after.conditions):
+            await self._stop(here.key, here.jobset)
+        else:
+            await self._objects.let_expire(here)
 
     async def _stop(self, key: Key, jobset: SeenJobSet) -> None:
         """Delete the JobSet; an error is raised and so retried, for its pods hold what others wait for."""
