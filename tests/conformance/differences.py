@@ -236,6 +236,13 @@ CONTROLLER = (
         it.runs_unconditionally,
     ),
     Declared(
+        "ttl-when-told",
+        "a JobSet gets its runtime's `ttlSecondsAfterFinished` when its job's end is told, not before",
+        "a JobSet that goes before anybody saw its end would be made again: the reference trains twice if it was down "
+        "for that long",
+        it.holds_ttl,
+    ),
+    Declared(
         "snapshot-created",
         "the snapshot is created once, and no apply owns it",
         "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "

@@ -171,6 +171,18 @@ def _conditions(found: Difference) -> tuple[set[str], ...]:
 # -- the snapshot and the JobSet as a whole ---------------------------------------------------------------------------
 
 
+def holds_ttl(found: Difference) -> bool:
+    """Match a JobSet without the TTL of its runtime until its end was reported, and one more change of it then."""
+    asked = it.runtime(found.case)["spec"].get("template", {}).get("spec", {}).get("ttlSecondsAfterFinished")
+    if asked is None or not it.within(found, "JobSet"):
+        return False
+    reports = [step.status.get("conditions", ()) for step in it.so_far(found) if isinstance(step, Report)]
+    has_ended = any(one["type"] in {"Completed", "Failed"} for conditions in reports for one in conditions)
+    if it.plain(found.path) == "spec.ttlSecondsAfterFinished":
+        return found.ours == ABSENT and (it.is_owned(found) or (found.reference == asked and not has_ended))
+    return found.path == "metadata.generation" and has_ended and found.ours == found.reference + 1
+
+
 def is_created_snapshot(found: Difference) -> bool:
     """Match a snapshot that differs only in who owns its fields."""
     return found.place.endswith("-runtime-snapshot") and found.path == "owned" and found.ours == ABSENT

@@ -41,6 +41,8 @@ KUEUE = "kueue.x-k8s.io/manager"
 PET = {"name": "PET_NNODES", "value": "1"}
 TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
 DIGEST = f"sha256:{'0' * 64}"
+FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
+EXPIRING = torch(ttlSecondsAfterFinished=60)
 EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot")
 
 
@@ -98,10 +100,17 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
         ),
         (difference(JOB, "status.runtimeDigest", ABSENT, DIGEST), "runtime-digest"),
         (difference(JOB, "status", ABSENT, {"runtimeDigest": DIGEST}), "runtime-digest"),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT, on=EXPIRING), "ttl-when-told"),
+        (difference(JOBSET, "owned.f:spec.f:ttlSecondsAfterFinished", {}, ABSENT, on=EXPIRING), "ttl-when-told"),
+        (difference(JOBSET, "metadata.generation", 1, 2, on=EXPIRING, then=(COMPLETES,)), "ttl-when-told"),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT, on=EXPIRING, then=(COMPLETES,)), None),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, 61, on=EXPIRING), None),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT), None),
+        (difference(JOBSET, "metadata.generation", 1, 2, on=EXPIRING), None),
     ],
     ids=str,
 )
-def test_the_snapshots_differences_are_known(found: Difference, by: str) -> None:
+def test_what_the_controller_keeps_back_or_adds_is_known(found: Difference, by: str | None) -> None:
     assert explained_by(found) == by
 
 
@@ -112,7 +121,6 @@ def test_declared_differences_have_ids_and_reasons() -> None:
 
 # -- an end that is final ---------------------------------------------------------------------------------------------
 
-FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
 SUSPEND, RESUME = (Change({"spec": {"suspend": value}}) for value in (True, False))
 REMOVE = Remove("JobSet")
 SELECTOR = patched(patch(KUEUE, patch_job(nodeSelector={"a": "b"})))
