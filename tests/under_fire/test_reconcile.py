@@ -71,7 +71,7 @@ async def test_the_ttl_that_another_controller_gave_a_queued_jobset_is_taken_whe
     world = await expiring(suspend=True)
     jobset = world.job_set()
     assert jobset is not None
-    fields = {"f:spec": {"f:suspend": {}, "f:ttlSecondsAfterFinished": {}}}
+    fields: dict[str, Any] = {"f:spec": {"f:suspend": {}, "f:ttlSecondsAfterFinished": {}}}
     managed = [{"manager": "trainer", "operation": "Apply", "fieldsV1": fields}]
     spec = {**jobset["spec"], "ttlSecondsAfterFinished": 5}
     world.put(JOB_SETS, {**jobset, "metadata": {**jobset["metadata"], "managedFields": managed}, "spec": spec})
