@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.api import names
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity
 
@@ -22,7 +21,7 @@ _ZERO_IS_ABSENT: Final = frozenset(
 """Fields that are no pointers in Go's types, so that a zero which somebody wrote is not written again."""
 _MAPS_OF_AMOUNTS: Final = frozenset({"limits", "overhead", "requests"})
 _AMOUNTS: Final = frozenset({"divisor", "sizeLimit"})
-_PREFIX: Final = f"{names.GROUP}/"
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def are_alike(one: Tree, other: Tree) -> bool:
@@ -34,12 +33,8 @@ def _meaning(runtime: Tree) -> Any:
     """Return all of a runtime that rendering looks at, in one form."""
     meta = runtime.get("metadata") or {}
     identity = (runtime.get("apiVersion"), runtime.get("kind"), meta.get("namespace") or "", meta.get("name"))
-    return *identity, _ours(meta.get("labels")), _ours(meta.get("annotations")), _plain(runtime.get("spec"))
-
-
-def _ours(entries: Any) -> Any:
-    """Return the labels or annotations that have a meaning here; tools that apply a runtime add theirs."""
-    return {key: value for key, value in (entries or {}).items() if key.startswith(_PREFIX)}
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key != _LAST_APPLIED}
+    return *identity, meta.get("labels") or {}, annotations, _plain(runtime.get("spec"))
 
 
 def _plain(value: Any) -> Any:

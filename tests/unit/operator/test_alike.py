@@ -57,6 +57,7 @@ def test_amounts_are_compared_as_amounts(path: tuple[Any, ...], one: Any, other:
         (("metadata", "name"), "other"),
         (("metadata", "labels"), {"trainer.kubeflow.org/framework": "mpi"}),
         (("metadata", "annotations"), {"trainer.kubeflow.org/port": "1"}),
+        (("metadata", "annotations"), {"read.by/a-plugin": "1"}),
         (("spec", "mlPolicy", "numNodes"), 2),
         ((*POD, "hostNetwork"), True),
         ((*POD, "nodeSelector"), {"pool": "premium"}),
