@@ -128,6 +128,8 @@ REASON_SUSPENDED: Final = "Suspended"
 REASON_RESUMED: Final = "Resumed"
 REASON_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 REASON_RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+REASON_SNAPSHOT_CHANGED: Final = "RuntimeSnapshotChanged"
+REASON_SNAPSHOT_MISSING: Final = "RuntimeSnapshotMissing"
 EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 
 # --- environment of containers

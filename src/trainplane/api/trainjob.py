@@ -228,6 +228,15 @@ class TrainJobStatus(Envelope, frozen=True):
         default_factory=list
     )
     trainer_status: Annotated[TrainerStatus | None, Field("What the training code last reported.")] = None
+    runtime_digest: Annotated[
+        str,
+        Field(
+            "The digest of the runtime that the TrainJob began with: of the text in its ConfigMap -runtime-snapshot. "
+            "No other runtime is run.",
+            pattern="^sha256:[0-9a-f]{64}$",
+            max_length=71,
+        ),
+    ] = ""
 
 
 class TrainJob(Envelope, frozen=True):

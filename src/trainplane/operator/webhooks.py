@@ -140,12 +140,13 @@ class Webhooks:
         return None if found is None else found.document
 
     async def _kept(self, job: Tree, namespace: str) -> Runtime | None:
-        ref = _ref(job)
-        if ref is None:
+        """Return the runtime that has the digest in a TrainJob's status; a snapshot that has not is not looked at."""
+        ref, digest = _ref(job), (job.get("status") or {}).get("runtimeDigest")
+        if ref is None or not digest:
             return None
         meta = document.view({**job.get("metadata", {}), "namespace": namespace}, ObjectMeta)
         try:
-            return await self._snapshots.kept(meta, ref)
+            return await self._snapshots.recorded(meta, ref, digest)
         except OperatorError:  # a snapshot that cannot be used: the reconcile says so; judge by the runtime as it is
             return None
 

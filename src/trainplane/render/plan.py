@@ -34,7 +34,8 @@ Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntim
 class KeptOnce:
     """An object that is made once and then kept, because making it draws something random: an SSH key.
 
-    The operator looks whether it is there; if not, it calls `make` and creates the object, and never changes it.
+    The operator looks whether it is there and the TrainJob's own; if it is not there, it calls `make` and creates the
+    object, and never changes it.
     """
 
     api_version: str
@@ -42,6 +43,8 @@ class KeptOnce:
     name: str
     make: Callable[[], Tree]
     """Return the object's content (everything but apiVersion, kind, name, namespace, owner). May draw."""
+    keys: tuple[str, ...] = ()
+    """The keys of `data` that pods read: an object without them is not taken for the one that is wanted."""
 
 
 def variable(entry: Tree) -> Tree:

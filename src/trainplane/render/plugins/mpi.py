@@ -90,7 +90,8 @@ class MPI(Plugin):
         policy = _policy(plan)
         if policy is None:
             return
-        yield KeptOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys)
+        keys = (names.MPI_SSH_PRIVATE_KEY, names.MPI_SSH_PUBLIC_KEY)
+        yield KeptOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys, keys)
         form = "{} slots={}" if _implementation(plan, policy) == OPENMPI else "{}:{}"
         slots = _slots(plan, policy)
         hosts = [form.format(endpoint, slots) for pods in _nodes(plan, policy) for endpoint in pods.endpoints]
