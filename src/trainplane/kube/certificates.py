@@ -13,9 +13,7 @@ import asyncio
 import base64
 import contextlib
 import logging
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -23,9 +21,10 @@ from trainplane.kube.cabundle import BundleTarget, bundle_patch
 from trainplane.kube.errors import AlreadyExistsError, ConflictError, InvalidError, KubeError, NotFoundError
 from trainplane.kube.pki import CertificatePolicy, Material, not_after, renew
 from trainplane.kube.resource import SECRETS, Resource
+from trainplane.kube.tls import as_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -82,7 +81,7 @@ class ServingContext:
     def load(self, certificate: bytes, key: bytes) -> None:
         """Show this certificate from the next handshake on; raises CertificateError and changes nothing if unusable."""
         try:
-            with _as_file(certificate + b"\n" + key) as path:
+            with as_file(certificate + b"\n" + key) as path:
                 _bare_context().load_cert_chain(path)
                 ends = not_after(certificate)
                 self.context.load_cert_chain(path)
@@ -292,18 +291,3 @@ def _bare_context() -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """Lend the content a path, as `ssl` reads only files: one in memory, so that no key touches a disk."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name
