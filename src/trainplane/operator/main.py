@@ -110,8 +110,9 @@ class Operator:
         )
         self.tls: ServingContext = serving.serving_context(configuration.tls)
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
+        allowed = configuration.admission.allowed_runtime_patches
         self.webhooks = WebhookServer(
-            Webhooks(client, runtimes, snapshots, self.pipeline, clock).routes(),
+            Webhooks(client, runtimes, snapshots, self.pipeline, clock, allowed_patches=allowed).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),

@@ -1,6 +1,6 @@
 """From a TrainJob and its runtime to a plan: the runtime's template, the patches, the TrainJob's own words.
 
-    runtime's template ─► runtimePatches, in their order ─► counts ─► what spec.trainer says of the container
+    runtime's template ─► runtimePatches in order, Kueue's last ─► counts ─► what spec.trainer says of the container
 
 What every framework does alike stands here; what a framework needs beyond it is a plugin's. Kueue computes the same
 names, counts and resources from the same two objects with the reference's Go code, so these follow the reference to the
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Container, Job, PodSet, Runtime
+
+_LAST: Final = frozenset({names.PATCH_MANAGER_KUEUE})
+"""Managers whose word stands whoever speaks after them in the list: where pods run is what quota was charged for."""
 
 _ADDS_TOLERATIONS: Final = frozenset({names.PATCH_MANAGER_KUEUE})
 """Managers that write what a flavor tolerates and do not mean to take away what the runtime does."""
@@ -86,7 +89,7 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         raise PatchError(missing.manager, missing.finding)
     jobs = template["spec"].get("replicatedJobs") or []
     order = {entry.get("name"): place for place, entry in enumerate(jobs)}
-    for patch in patches:
+    for patch in sorted(patches, key=lambda patch: patch.get("manager") in _LAST):
         manager = patch.get("manager", "")
         change = trees.get(patch, "trainingRuntimeSpec", "template") or {}
         merge = Merge(pen.marks, Origin("patch", manager))

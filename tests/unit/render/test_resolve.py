@@ -98,6 +98,22 @@ class TestPatches:
         assert origin(rendered, *in_pod("node", "tolerations", 0)) == "runtime"
         assert origin(rendered, *in_pod("node", "tolerations", 1)) == f"patch {KUEUE}"
 
+    @pytest.mark.parametrize("behind", [True, False])
+    def test_kueue_has_the_last_word_wherever_it_stands(self, behind: bool) -> None:
+        marks = {"labels": {"kueue.x-k8s.io/podset": "node"}, "annotations": {"kueue.x-k8s.io/workload": "w"}}
+        gate, flavor = {"name": "kueue.x-k8s.io/topology"}, {"key": "flavor"}
+        kueues = patch(
+            KUEUE, metadata=marks, nodeSelector={"tier": "cheap"}, tolerations=[flavor], schedulingGates=[gate]
+        )
+        others = {"labels": {"kueue.x-k8s.io/podset": "x", "a": "b"}, "annotations": {"kueue.x-k8s.io/workload": "x"}}
+        mine = patch(metadata=others, nodeSelector={"tier": "premium", "zone": "a"}, tolerations=[{"key": "mine"}])
+        rendered = render(job(*((kueues, mine) if behind else (mine, kueues))), runtime()).jobset
+        assert get(rendered.tree, *in_pod("node", "nodeSelector")) == {"tier": "cheap", "zone": "a"}
+        assert get(rendered.tree, *in_pod("node", "tolerations")) == [{"key": "mine"}, flavor]
+        assert get(rendered.tree, *in_pod("node", "schedulingGates")) == [gate]
+        pod = get(rendered.tree, *in_job("node", "template", "spec", "template", "metadata"))
+        assert pod == {**marks, "labels": {**marks["labels"], "a": "b"}}
+
     def test_kueues_patch_before_it_has_admitted_changes_nothing(self) -> None:
         empty = {"manager": KUEUE, "trainingRuntimeSpec": {"template": {"spec": {}}}}
         assert render(job(empty), runtime()).jobset.tree == render(job(), runtime()).jobset.tree
