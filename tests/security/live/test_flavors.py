@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 MINE = "example.com/tenant"
 KUEUE = objects.KUEUE_MANAGER
-PREMIUM_NODES: Tree = {"nodeSelector": {POOL: "spot"}, "tolerations": [{"key": TAINT["key"], "operator": "Exists"}]}
+TOLERANT: Tree = {"tolerations": [{"key": TAINT["key"], "operator": "Exists"}]}
+ELSEWHERE: Tree = {"nodeSelector": {POOL: "spot"}}
+PREMIUM_NODES: Tree = {**TOLERANT, **ELSEWHERE}
 """A pod's spec that leads to nodes that were not charged."""
 
 
@@ -62,9 +64,10 @@ def check_runs_as_charged(team: Team) -> None:
 
 @pytest.mark.attack("TrainJob author", "nodes of a flavor that the queue did not charge for")
 def test_a_patch_behind_kueues_does_not_lead_elsewhere(admin: Team, tenant: Team) -> None:
-    tenant.submit("job", runtime=objects.HELD)
+    """Kueue sees that a queued job's tolerations change, and chooses anew; a node selector it does not see."""
+    tenant.submit("job", runtime=objects.HELD, runtimePatches=[entry(MINE, **TOLERANT)])
     admin.wait_queued("job")
-    add(tenant, entry(MINE, **PREMIUM_NODES))
+    add(tenant, entry(f"{MINE}/2", **ELSEWHERE))
     open_queue(admin)
     check_runs_as_charged(admin)
 
