@@ -24,7 +24,7 @@ from trainplane.render.merge import (
 )
 from trainplane.render.origin import Origin, trainjob
 from trainplane.render.plan import Pen, Plan, variable
-from trainplane.render.resources import is_extended
+from trainplane.render.resources import must_be_equal
 from trainplane.render.targets import missing_targets
 
 if TYPE_CHECKING:
@@ -159,15 +159,20 @@ def _replace(container: Container, said: Tree) -> None:
 
 
 def _merge_resources(container: Container, said: Tree) -> None:
+    """Lay amounts over the runtime's, resource by resource; of what must be equal, one side speaks for both."""
     limits, requests = _amounts(said, "limits"), _amounts(said, "requests")
     for kind, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
             container.set_resources(kind, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
-    unlimited = {
-        name: amount for name, amount in requests.items() if is_extended(name) and name not in container.limits
+    limited = {
+        name: amount
+        for name, amount in limits.items()
+        if must_be_equal(name) and name not in requests and name in container.requests
     }
-    if unlimited:  # a pod that requests a device and names no limit is refused: say it for the user
-        container.set_resources("limits", unlimited, origin=trainjob("spec.trainer.resourcesPerNode.requests"))
+    requested = {name: amount for name, amount in requests.items() if must_be_equal(name) and name not in limits}
+    for kind, other, amounts in (("limits", "requests", limited), ("requests", "limits", requested)):
+        if amounts:
+            container.set_resources(other, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
     container.set_claims(*said.get("claims") or (), origin=trainjob("spec.trainer.resourcesPerNode.claims"))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.render.objects import (
+    PIPELINE,
     container_of,
     in_container,
     in_job,
@@ -312,6 +313,28 @@ class TestResources:
         said = {"requests": {"nvidia.com/gpu": "1"}}
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["limits"] == HAVE["limits"]
+
+    @pytest.mark.parametrize("name", ["nvidia.com/gpu", "rdma/hca_shared", "hugepages-2Mi"])
+    @pytest.mark.parametrize("kind", ["limits", "requests"])
+    @pytest.mark.parametrize("kinds", [("limits", "requests"), ("limits",)], ids=["both", "limit"])
+    def test_of_what_must_be_equal_the_trainjob_sets_both_sides(
+        self, name: str, kind: str, kinds: tuple[str, ...]
+    ) -> None:
+        have = torch(node(resources={one: {name: "8"} for one in kinds}))
+        asked = job(trainer={"resourcesPerNode": {kind: {name: "16"}}})
+        resources = container_of(render(asked, have))["resources"]
+        assert resources["limits"] == {name: "16"}
+        assert resources.get("requests", {name: "16"}) == {name: "16"}
+        assert PIPELINE.validate(asked, None, have).allowed
+
+    @pytest.mark.parametrize("name", ["nvidia.com/gpu", "hugepages-1Gi"])
+    def test_what_is_said_of_both_sides_must_be_equal(self, name: str) -> None:
+        asked = job(trainer={"resourcesPerNode": {"limits": {name: "2"}, "requests": {name: "1"}}})
+        (finding,) = PIPELINE.validate(asked, None, torch()).errors
+        assert finding.path == "spec.trainer.resourcesPerNode"
+        assert f"request 1 of {name} and be limited to 2" in finding.problem
+        same = job(trainer={"resourcesPerNode": {"limits": {name: "1"}, "requests": {name: "1000m"}}})
+        assert PIPELINE.validate(same, None, torch()).allowed
 
     def test_claims_merge_by_name(self) -> None:
         said = {"claims": [{"name": "c", "request": "r"}, {"name": "d"}]}
