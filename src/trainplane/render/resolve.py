@@ -4,7 +4,7 @@
 
 What every framework does alike stands here; what a framework needs beyond it is a plugin's. Kueue computes the same
 names, counts and resources from the same two objects with the reference's Go code, so these follow the reference to the
-letter, where it is odd too: `resourcesPerNode` counts only if the runtime has an `mlPolicy`.
+letter, where it is odd too.
 """
 
 from __future__ import annotations
@@ -142,8 +142,7 @@ def _speak_for_trainer(pods: PodSet) -> None:
     container = container_of_trainer(pods) if said else None
     if container is None:
         return
-    if pods.plan.policy is not None:
-        _merge_resources(container, said.get("resourcesPerNode") or {})
+    _merge_resources(container, said.get("resourcesPerNode") or {})
     if pods.ancestor == names.ANCESTOR_TRAINER:
         _replace(container, said)
     container.set_env(*map(variable, said.get("env") or ()), origin=_ENV)

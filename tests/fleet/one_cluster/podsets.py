@@ -99,7 +99,7 @@ CASES = (
         trainer={"numNodes": 4, "resourcesPerNode": {"limits": {"memory": "2Gi"}}},
     ),
     _case(
-        "no policy: resourcesPerNode does not count",
+        "no policy: resourcesPerNode counts all the same",
         step(requests=_SMALL),
         policy={},
         trainer={"resourcesPerNode": {"requests": {"cpu": "7"}}},

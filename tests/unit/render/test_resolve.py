@@ -341,10 +341,10 @@ class TestResources:
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["claims"] == said["claims"]
 
-    def test_without_a_policy_they_do_not_count_as_kueue_counts(self) -> None:
+    def test_they_reach_the_pods_of_a_runtime_without_a_policy_too(self) -> None:
         said = {"limits": {"cpu": "4"}}
         rendering = render(job(trainer={"resourcesPerNode": said}), runtime(node(resources=HAVE)))
-        assert container_of(rendering)["resources"] == HAVE
+        assert container_of(rendering)["resources"]["limits"] == {**HAVE["limits"], "cpu": "4"}  # type: ignore[dict-item]
 
 
 class TestForm:
