@@ -116,8 +116,9 @@ class Operator:
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
         reviewed = Runtimes(self.review_client, self.stores)
         kept = Snapshots(self.review_client, writer, reviewed)
+        allowed = configuration.admission.allowed_runtime_patches
         self.webhooks = WebhookServer(
-            Webhooks(self.review_client, reviewed, kept, self.pipeline, clock).routes(),
+            Webhooks(self.review_client, reviewed, kept, self.pipeline, clock, allowed_patches=allowed).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),

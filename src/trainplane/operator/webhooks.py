@@ -24,7 +24,7 @@ from trainplane.operator.errors import OperatorError
 from trainplane.operator.resources import JOB_SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.kube.admission import AdmissionRequest
@@ -61,13 +61,21 @@ class Webhooks:
     """The reviews, by path."""
 
     def __init__(
-        self, client: Client, runtimes: Runtimes, snapshots: Snapshots, pipeline: Pipeline, clock: Clock
+        self,
+        client: Client,
+        runtimes: Runtimes,
+        snapshots: Snapshots,
+        pipeline: Pipeline,
+        clock: Clock,
+        *,
+        allowed_patches: Sequence[str] | None = None,
     ) -> None:
         self._client = client
         self._runtimes = runtimes
         self._snapshots = snapshots
         self._pipeline = pipeline
         self._clock = clock
+        self._allowed_patches = allowed_patches
 
     def routes(self) -> Mapping[str, Review]:
         """Return the handlers for a webhook server."""
@@ -104,7 +112,13 @@ class Webhooks:
         runtime, source = await self._runtime(new, old, request.namespace)
         jobset = await self._jobset(new, old, request)
         verdict = validate_trainjob(
-            new, old, runtime=runtime, runtime_source=source, jobset=jobset, pipeline=self._pipeline
+            new,
+            old,
+            runtime=runtime,
+            runtime_source=source,
+            jobset=jobset,
+            pipeline=self._pipeline,
+            allowed_patches=self._allowed_patches,
         )
         return _answer(verdict, names.TRAIN_JOB)
 

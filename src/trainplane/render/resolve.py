@@ -1,10 +1,10 @@
 """From a TrainJob and its runtime to a plan: the runtime's template, the patches, the TrainJob's own words.
 
-    runtime's template ─► runtimePatches, in their order ─► counts ─► what spec.trainer says of the container
+    runtime's template ─► runtimePatches in order, Kueue's last ─► counts ─► what spec.trainer says of the container
 
 What every framework does alike stands here; what a framework needs beyond it is a plugin's. Kueue computes the same
 names, counts and resources from the same two objects with the reference's Go code, so these follow the reference to the
-letter, where it is odd too: `resourcesPerNode` counts only if the runtime has an `mlPolicy`.
+letter, where it is odd too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trainplane.render.merge import (
 )
 from trainplane.render.origin import Origin, trainjob
 from trainplane.render.plan import Pen, Plan, variable
-from trainplane.render.resources import is_extended
+from trainplane.render.resources import must_be_equal
 from trainplane.render.targets import missing_targets
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Container, Job, PodSet, Runtime
+
+_LAST: Final = frozenset({names.PATCH_MANAGER_KUEUE})
+"""Managers whose word stands whoever speaks after them in the list: where pods run is what quota was charged for."""
 
 _ADDS_TOLERATIONS: Final = frozenset({names.PATCH_MANAGER_KUEUE})
 """Managers that write what a flavor tolerates and do not mean to take away what the runtime does."""
@@ -86,7 +89,7 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         raise PatchError(missing.manager, missing.finding)
     jobs = template["spec"].get("replicatedJobs") or []
     order = {entry.get("name"): place for place, entry in enumerate(jobs)}
-    for patch in patches:
+    for patch in sorted(patches, key=lambda patch: patch.get("manager") in _LAST):
         manager = patch.get("manager", "")
         change = trees.get(patch, "trainingRuntimeSpec", "template") or {}
         merge = Merge(pen.marks, Origin("patch", manager))
@@ -139,8 +142,7 @@ def _speak_for_trainer(pods: PodSet) -> None:
     container = container_of_trainer(pods) if said else None
     if container is None:
         return
-    if pods.plan.policy is not None:
-        _merge_resources(container, said.get("resourcesPerNode") or {})
+    _merge_resources(container, said.get("resourcesPerNode") or {})
     if pods.ancestor == names.ANCESTOR_TRAINER:
         _replace(container, said)
     container.set_env(*map(variable, said.get("env") or ()), origin=_ENV)
@@ -156,15 +158,20 @@ def _replace(container: Container, said: Tree) -> None:
 
 
 def _merge_resources(container: Container, said: Tree) -> None:
+    """Lay amounts over the runtime's, resource by resource; of what must be equal, one side speaks for both."""
     limits, requests = _amounts(said, "limits"), _amounts(said, "requests")
     for kind, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
             container.set_resources(kind, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
-    unlimited = {
-        name: amount for name, amount in requests.items() if is_extended(name) and name not in container.limits
+    limited = {
+        name: amount
+        for name, amount in limits.items()
+        if must_be_equal(name) and name not in requests and name in container.requests
     }
-    if unlimited:  # a pod that requests a device and names no limit is refused: say it for the user
-        container.set_resources("limits", unlimited, origin=trainjob("spec.trainer.resourcesPerNode.requests"))
+    requested = {name: amount for name, amount in requests.items() if must_be_equal(name) and name not in limits}
+    for kind, other, amounts in (("limits", "requests", limited), ("requests", "limits", requested)):
+        if amounts:
+            container.set_resources(other, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
     container.set_claims(*said.get("claims") or (), origin=trainjob("spec.trainer.resourcesPerNode.claims"))
 
 
