@@ -127,6 +127,7 @@ class ServingContext:
     def _bare(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._minimum_version
+        context.options |= ssl.OP_NO_RENEGOTIATION  # a handshake for each record would be a cheap way to keep us busy
         context.set_alpn_protocols(["http/1.1"])
         if self._ciphers:
             context.set_ciphers(self._ciphers)

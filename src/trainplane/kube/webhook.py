@@ -20,7 +20,7 @@ from aiohttp import web
 
 from trainplane.kube.admission import AdmissionRequest, AdmissionReview, Verdict, deny, encode_answer
 from trainplane.kube.errors import DecodeError
-from trainplane.kube.listener import Listener, ListenerSettings, path_of
+from trainplane.kube.listener import Listener, ListenerSettings, body_of, path_of
 
 if TYPE_CHECKING:
     import ssl
@@ -96,7 +96,7 @@ class WebhookServer:
 
     async def _answer(self, review: Review, request: web.BaseRequest) -> web.Response:
         try:
-            question = _decoder.decode(await request.read()).request
+            question = _decoder.decode(await body_of(request, self._limit)).request
         except msgspec.MsgspecError as error:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error}\n")
         except web.HTTPRequestEntityTooLarge:
