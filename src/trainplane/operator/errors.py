@@ -6,7 +6,8 @@ OperatorError
 ├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                              user
 ├── SnapshotError              the snapshot is not this TrainJob's, or cannot be read     retryable    user
 ├── ForeignObjectError         a name that we need belongs to somebody else's object      retryable    user
-└── EarlierSelfError           what an earlier TrainJob of this name left is not gone yet retryable    cluster
+├── EarlierSelfError           what an earlier TrainJob of this name left is not gone yet retryable    cluster
+└── BudgetError                an object takes longer to look at than it may                           user
 ```
 
 `retryable`: it may become right without a change of the TrainJob, so the reconcile is repeated with growing waits.
@@ -43,6 +44,12 @@ class SnapshotError(OperatorError):
 
 class ForeignObjectError(OperatorError):
     """An object that the TrainJob needs to be its own is not."""
+
+
+class BudgetError(OperatorError):
+    """An object takes longer to look at than it may hold up all others."""
+
+    retryable = False
 
 
 class EarlierSelfError(OperatorError):

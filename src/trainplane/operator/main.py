@@ -72,11 +72,13 @@ class Operator:
     settings: Settings
     client: Client
     clock: Clock = field(default_factory=SystemClock)
-    pipeline: Pipeline = field(default_factory=Pipeline.default)
+    pipeline: Pipeline | None = None
+    """What TrainJobs are rendered with; None: all plugins that are installed, and the bound that the settings say."""
     metrics: Metrics = field(default_factory=lambda: Metrics(SystemClock()))
 
     def __post_init__(self) -> None:
         clock, client, configuration = self.clock, self.client, self.settings.configuration
+        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job)
         self.stores = Stores()
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
@@ -90,7 +92,7 @@ class Operator:
         self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
-            client, writer, self.stores, snapshots, self.pipeline, self.recorder, self.train_job_metrics, clock
+            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock
         )
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
@@ -111,7 +113,7 @@ class Operator:
         self.tls: ServingContext = serving.serving_context(configuration.tls)
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
         self.webhooks = WebhookServer(
-            Webhooks(client, runtimes, snapshots, self.pipeline, clock).routes(),
+            Webhooks(client, runtimes, snapshots, pipeline, clock).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),

@@ -27,6 +27,7 @@ from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenE
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
 from trainplane.operator.applied import would_change
+from trainplane.operator.budget import Budget
 from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, RuntimeUnsupportedError
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
@@ -155,7 +156,8 @@ class TrainJobReconciler:
             if not (job.view.spec.suspend or jobset.suspended):
                 self._settled.note(key, meta, jobset.meta)  # what runs is never changed
                 return
-        rendering = self.pipeline.render(job, runtime)
+        with Budget(f"TrainJob {key}"):
+            rendering = self.pipeline.render(job, runtime, begins=jobset is None)
         for kept in rendering.kept:
             await self._keep(meta, kept)
         *others, body = (rendered.tree for rendered in rendering.objects)
