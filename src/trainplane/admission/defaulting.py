@@ -182,19 +182,20 @@ def _with_grace(entry: Tree, stored: Tree, warnings: list[str]) -> Tree:
     neither stop the job from starting nor lose what the user asked for.
     """
     path = ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
-    jobs = trees.get(stored, *path)
-    for job in jobs if isinstance(jobs, list) else ():
-        seconds = trees.get(job, *_POD, _GRACE)
-        if seconds is None:
-            continue
-        place = (*path, ("name", job["name"]), *_POD)
-        pod = trees.get(entry, *place)
-        if isinstance(pod, dict) and pod.get(_GRACE) is None:
-            entry = trees.put(entry, *place, _GRACE, value=seconds)
-            warnings.append(
-                f"spec.runtimePatches: {_GRACE} of job {job['name']} cannot be taken away and stays {seconds}"
-            )
-    return entry
+    jobs, present = trees.get(stored, *path), trees.get(entry, *path)
+    if not isinstance(jobs, list) or not isinstance(present, list):
+        return entry
+    graces = {job["name"]: seconds for job in jobs if (seconds := trees.get(job, *_POD, _GRACE)) is not None}
+    kept = list(present)
+    for place, job in enumerate(present):
+        name, pod = trees.get(job, "name"), trees.get(job, *_POD)
+        seconds = graces.pop(name, None) if isinstance(name, str) else None
+        if seconds is not None and isinstance(pod, dict) and pod.get(_GRACE) is None:
+            kept[place] = trees.put(job, *_POD, _GRACE, value=seconds)
+            warnings.append(f"spec.runtimePatches: {_GRACE} of job {name} cannot be taken away and stays {seconds}")
+    if all(one is other for one, other in zip(kept, present, strict=True)):
+        return entry
+    return trees.put(entry, *path, value=kept)  # type: ignore[no-any-return] # a tree stays one
 
 
 def _timeless(entry: Tree) -> Tree:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import field
 
 from trainplane.api import document, names
+from trainplane.api.bounds import MOST_PODS
 from trainplane.api.declaration import Envelope, always
 from trainplane.api.errors import ConfigurationError, DecodeError
 from trainplane.api.fieldpaths import problem_of
@@ -96,6 +97,13 @@ class StatusServer(Section, frozen=True):
     burst: int = 10
 
 
+class Limits(Section, frozen=True):
+    """How much one object may ask for. The reference has no such section; without it, all defaults."""
+
+    pods_per_train_job: int = MOST_PODS
+    """Pods of one TrainJob, all replicated jobs together; `bounds` says why so many."""
+
+
 class TLS(Section, frozen=True):
     """What the servers accept of TLS."""
 
@@ -132,6 +140,7 @@ class Configuration(Section, frozen=True):
     admission: Admission = Admission()
     feature_gates: dict[str, bool] = field(default_factory=dict)
     tls: TLS = TLS()
+    limits: Limits = Limits()
 
     def enabled(self, gate: str) -> bool:
         """Say whether a feature gate is on."""
@@ -214,6 +223,8 @@ def _problems(configuration: Configuration) -> Iterator[str]:
             yield f"controller.groupKindConcurrency[{kind}]: is {workers}: write 1 or more"
     for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
         yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    if configuration.limits.pods_per_train_job < 1:
+        yield f"limits.podsPerTrainJob: is {configuration.limits.pods_per_train_job}: write 1 or more"
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())

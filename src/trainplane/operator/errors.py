@@ -10,7 +10,8 @@ OperatorError
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition
     ├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                               user
     ├── SnapshotChangedError       the snapshot is not what the TrainJob began with                         user
-    └── SnapshotMissingError       the snapshot is gone, and the runtime has changed since                  user
+    ├── SnapshotMissingError       the snapshot is gone, and the runtime has changed since                  user
+    └── BudgetError                the TrainJob takes longer to render than it may                          user
 ```
 
 `retryable`: it may become right without a change of the TrainJob, so the reconcile is repeated with growing waits.
@@ -81,3 +82,9 @@ class SnapshotMissingError(TerminalError):
     """The ConfigMap that kept the TrainJob's runtime is gone, and the runtime is no longer what it was."""
 
     reason = names.REASON_SNAPSHOT_MISSING
+
+
+class BudgetError(TerminalError):
+    """An object takes longer to look at than it may hold up all others."""
+
+    reason = names.REASON_OVER_BUDGET

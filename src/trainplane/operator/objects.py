@@ -20,6 +20,7 @@ from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, 
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import events, ttl
 from trainplane.operator.applied import would_change
+from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.inherited import with_fixed_parts_of
 from trainplane.operator.once import Keeper
@@ -106,7 +107,7 @@ class Objects:
                 return await self._let_run(here, jobset)
             if not job.view.spec.suspend and jobset.is_active:
                 return None  # its pods go first: their end is news of this key
-        rendering = self.pipeline.render(job, await self._runtime(here))
+        rendering = self._render(here, await self._runtime(here))
         await self._check_mirrors(here)
         body = await self._make_others(here, rendering)
         if jobset is not None:
@@ -140,6 +141,11 @@ class Objects:
             return  # gone, or another of its name has come
         self._writes.note(here.key, written.metadata.resource_version)
 
+    def _render(self, here: Situation, runtime: Runtime) -> Rendering:
+        """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have."""
+        with Budget(f"TrainJob {here.key}"):
+            return self.pipeline.render(here.job, runtime, begins=here.jobset is None)
+
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
         self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
@@ -155,7 +161,7 @@ class Objects:
         restarts = jobset.status.restarts > 0
         runtime = await self.learn(here) if restarts or live is not None or not here.digest else None
         if runtime is not None and (restarts or live is not None):
-            rendering = self.pipeline.render(here.job, runtime)
+            rendering = self._render(here, runtime)
             if restarts:
                 await self._make_others(here, rendering)
             body = rendering.objects[-1].tree
@@ -197,7 +203,7 @@ class Objects:
         """Say whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
         try:
             live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
-            body = self.pipeline.render(here.job, runtime).objects[-1].tree
+            body = self._render(here, runtime).objects[-1].tree
         except (NotFoundError, RenderError):
             return False
         suspend = (live.get("spec") or {}).get("suspend", False)

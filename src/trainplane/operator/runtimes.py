@@ -105,7 +105,7 @@ class Runtimes:
                 return None
         known = self._decoded.get((ref.kind, key))
         if known is None or known[0] != entry.resource_version:
-            found = FoundRuntime(read(entry.decode(dict), ref.kind))
+            found = FoundRuntime(decode(entry.data, ref.kind))
             known = self._decoded[ref.kind, key] = entry.resource_version, found
         return known[1]
 
@@ -122,6 +122,14 @@ class Runtimes:
                 f"name a {names.TRAINING_RUNTIME} or a {names.CLUSTER_TRAINING_RUNTIME} of {names.GROUP}"
             )
         return place
+
+
+def decode(data: bytes, kind: str) -> Runtime:
+    """Return the document of a runtime of either kind from its JSON; raises as `read`."""
+    try:
+        return read(document.decode_tree(data), kind)
+    except DecodeError as error:
+        raise SnapshotError(f"the {kind} cannot be read: {error}") from error
 
 
 def read(tree: Tree, kind: str) -> Runtime:

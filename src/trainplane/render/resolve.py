@@ -9,10 +9,12 @@ letter, where it is odd too.
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.bounds import too_deep
 from trainplane.render.errors import PatchError, ResolveError
 from trainplane.render.findings import Finding
 from trainplane.render.merge import (
@@ -66,10 +68,12 @@ def resolve(job: Job, runtime: Runtime) -> Plan:
         for pods in plan.pod_sets:
             _count(pods)
             _speak_for_trainer(pods)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ResolveError(
             Finding("spec.runtimeRef", f"the runtime's template does not have the form of a JobSet: {error}")
         ) from error
+    except RecursionError as error:
+        raise ResolveError(Finding("spec", f"with its runtime, {too_deep()}")) from error
     return plan
 
 
@@ -99,7 +103,7 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
             metadata = change.get("metadata") or {}
             merge.into(template["metadata"], metadata, METADATA, f"{at}.metadata")
             if metadata and manager in _LABELS_PODS:
-                merge.into(template["spec"], _on_pods(metadata, order), shape, f"{at}.spec")
+                merge.into(template["spec"], _on_pods(metadata, order, pen), shape, f"{at}.spec")
             merge.into(template["spec"], change.get("spec") or {}, shape, f"{at}.spec")
         except MergeError as error:
             raise PatchError(manager, Finding(error.path, error.problem)) from error
@@ -108,10 +112,10 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         merged.sort(key=lambda entry: order[entry["name"]])
 
 
-def _on_pods(metadata: Tree, jobs: Iterable[str]) -> Tree:
+def _on_pods(metadata: Tree, jobs: Iterable[str], pen: Pen) -> Tree:
     """Return the change that puts a JobSet's metadata on the pods of its jobs too."""
     pod = {"template": {"spec": {"template": {"metadata": metadata}}}}
-    return {"replicatedJobs": [{"name": name, **trees.copy(pod)} for name in jobs]}
+    return {"replicatedJobs": [{"name": name, **pen.growth.copy(pod)} for name in jobs]}
 
 
 def _count(pods: PodSet) -> None:
@@ -180,5 +184,5 @@ def _amounts(said: Tree, kind: str) -> dict[str, Any]:
     amounts = said.get(kind) or {}
     if isinstance(amounts, dict):
         return amounts
-    problem = f"must be amounts by resource, such as {{cpu: 4, memory: 16Gi}}, and is {amounts!r}"
+    problem = f"must be amounts by resource, such as {{cpu: 4, memory: 16Gi}}, and is {reprlib.repr(amounts)}"
     raise ResolveError(Finding(f"spec.trainer.resourcesPerNode.{kind}", problem))
