@@ -10,7 +10,7 @@ import uvloop
 from trainplane.hub import settings
 from trainplane.hub.errors import HubError
 from trainplane.hub.main import serve
-from trainplane.kube import loglines
+from trainplane.kube import loglines, openfiles
 from trainplane.kube.errors import KubeError
 
 log = logging.getLogger("trainplane.hub")
@@ -20,6 +20,7 @@ def main(arguments: list[str]) -> int:
     """Return the process's exit code: 0 after a clean end."""
     chosen = settings.parse(arguments)
     loglines.configure(chosen.log_level, "json")
+    openfiles.raise_limit()
     code = 0
     try:
         uvloop.run(serve(chosen))

@@ -72,7 +72,7 @@ class Hub:
 
     def __post_init__(self) -> None:
         settings, client, clock = self.settings, self.client, self.clock
-        self.archive = Archive(settings.data, settings.bounds, clock)
+        self.archive = Archive(settings.data, settings.retention, clock)
         self.workers = Workers(client, namespace=settings.kueue_namespace, connect=connect_worker)
         self.jobs = Jobs(client, clock)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
@@ -103,7 +103,14 @@ class Hub:
                     group.create_task(self._follow_proxy(server), name="front-proxy"),
                     *(group.create_task(reflector.run()) for reflector in self.jobs.reflectors),
                 ]
-                log.info("hub server runs", extra={"port": server.listener.port, "kept_bytes": self.archive.size})
+                log.info(
+                    "hub server runs",
+                    extra={
+                        "port": server.listener.port,
+                        "kept_bytes": self.archive.usage.bytes,
+                        "set_aside": self.archive.set_aside.count,
+                    },
+                )
                 await self._stopping.wait()
                 for part in parts:
                     part.cancel()

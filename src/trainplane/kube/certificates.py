@@ -13,9 +13,7 @@ import asyncio
 import base64
 import contextlib
 import logging
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,9 +24,10 @@ from trainplane.kube.projection import METADATA
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import SECRETS, Resource
 from trainplane.kube.store import Store
+from trainplane.kube.tls import as_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -101,7 +100,7 @@ class ServingContext:
         """Show this certificate from the next handshake on; raises CertificateError and changes nothing if unusable."""
         shown = self._bare()
         try:
-            with _as_file(certificate + b"\n" + key) as path:
+            with as_file(certificate + b"\n" + key) as path:
                 shown.load_cert_chain(path)
             ends = not_after(certificate)
         except (ValueError, OSError) as error:
@@ -128,6 +127,7 @@ class ServingContext:
     def _bare(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = self._minimum_version
+        context.options |= ssl.OP_NO_RENEGOTIATION  # a handshake for each record would be a cheap way to keep us busy
         context.set_alpn_protocols(["http/1.1"])
         if self._ciphers:
             context.set_ciphers(self._ciphers)
@@ -350,18 +350,3 @@ def _filled(secret: Tree, material: Material) -> Tree:
     }
     encoded = {key: base64.b64encode(value).decode() for key, value in parts.items()}
     return {**secret, "data": {**(secret.get("data") or {}), **encoded}}
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """Lend the content a path, as `ssl` reads only files: one in memory, so that no key touches a disk."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name

@@ -18,7 +18,6 @@ import logging
 import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import error_from_status
@@ -126,7 +125,7 @@ class Transport:
         self._clock = clock or SystemClock()
         self._jitter = jitter
         self._requested = requested
-        self._host = urlsplit(config.server).netloc
+        self._host = config.address.partition("://")[2]
         connections = self.settings.limiter.most + self.settings.streams
         self._connection = Connection(config, self.settings.connection, self._clock, connections=connections)
         self._streams = 0
@@ -219,11 +218,11 @@ class Transport:
             return await self._open_socket(path, credential, protocols)
         except aiohttp.WSServerHandshakeError as refusal:
             if refusal.status != 401 or not credentials.refused(credential):
-                raise await self._explanation(path, refusal.status) from refusal
+                raise await self._explanation(path, refusal.status) from None
         try:
             return await self._open_socket(path, await credentials.current(), protocols)
         except aiohttp.WSServerHandshakeError as refusal:
-            raise await self._explanation(path, refusal.status) from refusal
+            raise await self._explanation(path, refusal.status) from None
 
     async def _open_socket(
         self, path: str, credential: Credential, protocols: Sequence[str]
@@ -304,7 +303,8 @@ class Transport:
             async with asyncio.timeout(seconds):
                 return await self._exchange(exchange, credential)
         except TimeoutError as error:
-            raise TransportError(f"GET {exchange.path}: the stream did not begin within {seconds} s") from error
+            text = f"GET {exchange.path}: the stream did not begin within {seconds} s"
+            raise TransportError(text, timed_out=True) from error
 
     async def _exchange(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
         try:
@@ -390,4 +390,4 @@ def _may_repeat(error: KubeError, *, idempotent: bool) -> bool:
 def _is_push_back(error: KubeError) -> bool:
     if isinstance(error, ApiError):
         return isinstance(error, TooManyRequestsError | UnavailableError | ServerTimeoutError)
-    return isinstance(error, TransportError) and isinstance(error.__cause__, TimeoutError)
+    return isinstance(error, TransportError) and error.timed_out

@@ -74,11 +74,13 @@ class Operator:
     settings: Settings
     client: Client
     clock: Clock = field(default_factory=SystemClock)
-    pipeline: Pipeline = field(default_factory=Pipeline.default)
+    pipeline: Pipeline | None = None
+    """What TrainJobs are rendered with; None: all plugins that are installed, and the bound that the settings say."""
     metrics: Metrics = field(default_factory=lambda: Metrics(SystemClock()))
 
     def __post_init__(self) -> None:
         clock, client, configuration = self.clock, self.client, self.settings.configuration
+        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job)
         self.stores = Stores()
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
@@ -94,7 +96,7 @@ class Operator:
         self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
-            client, writer, self.stores, snapshots, self.pipeline, self.recorder, self.train_job_metrics, clock
+            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock
         )
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
@@ -116,8 +118,9 @@ class Operator:
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
         reviewed = Runtimes(self.review_client, self.stores)
         kept = Snapshots(self.review_client, writer, reviewed)
+        allowed = configuration.admission.allowed_runtime_patches
         self.webhooks = WebhookServer(
-            Webhooks(self.review_client, reviewed, kept, self.pipeline, clock).routes(),
+            Webhooks(self.review_client, reviewed, kept, pipeline, clock, allowed_patches=allowed).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.hub.kept import keep, numbered, pod
+from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.hub.kubelet import SECOND, START, line
 from trainplane.hub.errors import NoLogError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.kept.lines import note
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.hub.served.logs import Follow, read
 from trainplane.kube.testing.clock import FakeClock
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from trainplane.hub.kept.archive import KeptJob
+    from trainplane.hub.kept.keptjob import KeptJob
 
 PATIENCE = 60
 """Seconds for what must happen: for a bug, not for pacing."""
@@ -27,7 +27,7 @@ PATIENCE = 60
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
-    opened = Archive(tmp_path, Bounds(), FakeClock())
+    opened = Archive(tmp_path, Retention(), FakeClock())
     yield opened
     opened.close()
 
@@ -70,7 +70,7 @@ def test_previous_is_the_run_before_the_last_whichever_pod_it_was_in(archive: Ar
 
 
 def test_all_ranks_are_merged_by_time_and_marked(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     for rank in range(3):
         lines = [line(START + number * SECOND + rank, f"epoch {number}") for number in range(100)]
         keep(archive, pod(f"n-{rank}", index=rank), lines)
@@ -92,7 +92,7 @@ def test_lines_out_of_order_keep_their_order(archive: Archive) -> None:
 
 
 def test_what_is_no_longer_kept_is_told(tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "small", Bounds(job_bytes=50_000), FakeClock())
+    archive = Archive(tmp_path / "small", Retention(job_bytes=50_000), FakeClock())
     job, kept = keep(archive, pod(), [])
     for start in range(0, 5000, 50):
         keep(archive, pod(), numbered(50, start))
@@ -181,7 +181,7 @@ async def test_a_log_that_nobody_follows_any_more_does_not_hold_its_reader(archi
 
 
 async def test_ranks_that_start_late_are_followed_too(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     reader = Reader(job, rank=None)
     _, first = keep(archive, pod("n-0"), numbered(1))
     await reader.until(1)

@@ -239,9 +239,10 @@ class World:
 
     # -- the operator
 
-    def sync(self) -> None:
-        """Let the watches bring all that happened."""
-        stores: dict[Any, Store] = {collection_of(store.resource): store for store in self.stores.all()}
+    def sync(self, *silent: Resource) -> None:
+        """Let the watches bring all that happened, but for some that are silent."""
+        seen = {collection_of(store.resource): store for store in self.stores.all() if store.resource not in silent}
+        stores: dict[Any, Store] = seen
         for change in self.storage.history[self.seen :]:
             store = stores.get(change.collection)
             if store is None:
@@ -253,7 +254,7 @@ class World:
                 for one in changes:
                     self.metrics.changed(one)
         self.seen = len(self.storage.history)
-        for store in self.stores.all():
+        for store in stores.values():
             store.observed = self.storage.revision
 
     async def reconcile(self, name: str = "job") -> Any:

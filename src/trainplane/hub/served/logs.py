@@ -12,15 +12,15 @@ import heapq
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import NoLogError
-from trainplane.hub.kept.lines import NOTE, text_of
+from trainplane.hub.kept.lines import NOTE, note, text_of
 from trainplane.hub.served.logquery import choose
 from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
 
-    from trainplane.hub.kept.archive import KeptJob
     from trainplane.hub.kept.journal import Journal
+    from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.logquery import LogQuery, Rank, Run
 
 _CHUNK: Final = 1 << 16
@@ -89,8 +89,7 @@ def _lacks(journal: Journal, offset: int) -> bool:
 
 def _dropped(journal: Journal) -> bytes:
     first = journal.read(journal.begin, 1)[0]
-    moment = first.partition(b" ")[0].removeprefix(NOTE)
-    return moment + f" [trainplane] {journal.begin} bytes of older lines are no longer kept".encode()
+    return note(first.removeprefix(NOTE), f"{journal.begin} bytes of older lines are no longer kept")
 
 
 def _blocks(journal: Journal, offset: int, stop: int) -> Iterator[list[bytes]]:
