@@ -27,7 +27,15 @@ import msgspec
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import decoder
-from trainplane.kube.errors import ApiError, BadRequestError, GoneError, InvalidError, KubeError, StreamError
+from trainplane.kube.errors import (
+    ApiError,
+    BadRequestError,
+    GoneError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    StreamError,
+)
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.pace import Pace
 from trainplane.kube.relist import Relist
@@ -144,6 +152,8 @@ class Reflector:
         self.store = store
         self.synced = asyncio.Event()
         """Set once a whole list is in the store, and then for ever."""
+        self.known = asyncio.Event()
+        """Set once it is known what there is: a whole list, or that the server does not serve the resource (yet)."""
         self._client = client
         self._handlers = list(handlers)
         self._clock = clock or SystemClock()
@@ -211,6 +221,8 @@ class Reflector:
             self._streams_lists = False
             return 0.0
         self._observer.stream_failed(self.resource, error)
+        if isinstance(error, NotFoundError):
+            self.known.set()
         if self._may_resume and isinstance(error, GoneError):
             self._failures = 0  # a server that answers is back: no more long waits meant for one that is away
         if refused or isinstance(error, GoneError) or _from_the_future(error):
@@ -362,6 +374,7 @@ class Reflector:
         seconds = self._clock.monotonic() - self._list_began
         self._observer.listed(self.resource, objects=len(self.store), seconds=seconds)
         self.synced.set()
+        self.known.set()
 
     def _deliver(self, changes: Iterable[Change]) -> None:
         for change in changes:

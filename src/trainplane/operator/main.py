@@ -175,10 +175,8 @@ class Operator:
                     group.create_task(self.lag.run(), name="loop-lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     group.create_task(self.recorder.run(), name="events"),
+                    *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                 ]
-                if isinstance(self.certificates, ManagedCertificates):
-                    shared = self.certificates.reflector(self.client)
-                    helpers.append(group.create_task(shared.run(), name="certificates-secret"))
                 leading: list[asyncio.Task[Any]] = []
                 lead = None if self.elector is None else self._leader(self.elector, group, leading)
                 await self.manager.run(lead, lambda: self._close(leading))
