@@ -26,7 +26,7 @@ from tests.fleet import objects
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from lab.cluster import Cluster
@@ -43,10 +43,11 @@ PATIENCE = 60
 
 @dataclass
 class Ear:
-    """A port of the attacker's in the cluster's network: notes what the first bytes are, or whose the certificate."""
+    """A port of the attacker's in the cluster's network: notes what comes, with TLS from whom, and gives an answer."""
 
     cluster: Cluster
     tls: ssl.SSLContext | None = None
+    answer: bytes = b""
     heard: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -69,8 +70,9 @@ class Ear:
                 self.heard.append(connection.recv(65536).decode(errors="replace"))
                 return
             with self.tls.wrap_socket(connection, server_side=True) as spoken:
-                spoken.recv(1)  # with TLS 1.3 the client's certificate comes with its first bytes
+                spoken.recv(65536)  # with TLS 1.3 the client's certificate comes with its first bytes
                 self.heard.append(repr(spoken.getpeercert()))
+                spoken.sendall(self.answer)
 
     def close(self) -> None:
         self._listener.close()
@@ -91,16 +93,19 @@ class Stage:
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster = cluster
-        self.evidence = folder / "ran"
         self.files = folder
         self._joined: list[str] = []
         self._prepared: list[Tree] = []
 
     # -- what the attacker writes ---------------------------------------------------------------------------------
 
-    def program(self) -> Tree:
+    def evidence(self, worker: str = "") -> list[str]:
+        """Return who has run the program of a worker's kubeconfig, or of any."""
+        return [line for file in self.files.glob(f"ran-{worker or '*'}") for line in file.read_text().splitlines()]
+
+    def program(self, worker: str) -> Tree:
         """Return a user who is a program that notes by whom it was run."""
-        script = f"tr '\\0' ' ' < /proc/$PPID/cmdline >> {self.evidence}; exit 1"
+        script = f"(tr '\\0' ' ' < /proc/$PPID/cmdline; echo) >> {self.files / f'ran-{worker}'}; exit 1"
         return {
             "exec": {
                 "apiVersion": "client.authentication.k8s.io/v1",
@@ -152,14 +157,14 @@ class Stage:
         lines = (json.loads(line) for line in self.log.splitlines() if line.startswith("{"))
         return any(line["msg"] == "worker cannot be used" and line["cluster"] == name for line in lines)
 
-    def wait_refused(self, *names: str) -> None:
-        """Wait until the hub server does not use these workers, or has ended."""
+    def wait_refused(self, *names: str, unless: Callable[[], object] = bool) -> None:
+        """Wait until the hub server says that it does not use these workers, or the attack has succeeded."""
+        self.wait(f"the hub to refuse {', '.join(names)}", lambda: unless() or all(map(self.refused, names)))
+
+    def wait(self, what: str, done: Callable[[], object]) -> None:
+        """Wait, as long as the hub server runs."""
         process = self.cluster.engines()[hub.ENGINE].process
-
-        def decided() -> bool:
-            return not process.alive() or all(map(self.refused, names))
-
-        wait_for(f"the hub to refuse {', '.join(names)}", decided, seconds=PATIENCE, log=self.cluster.log(hub.ENGINE))
+        wait_for(what, lambda: not process.alive() or bool(done()), seconds=PATIENCE, log=self.cluster.log(hub.ENGINE))
         assert process.alive(), "the hub server has ended"
 
     def fleet(self, *words: str) -> Result:
@@ -201,25 +206,29 @@ def attack(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def _prepare(stage: Stage, clear: Ear, gate: Ear) -> None:
-    program, token = stage.program(), {"token": "t"}
-    stage.join("users", kubeconfig([program, token]))
-    contexts = kubeconfig([program])
+    token = {"token": "t"}
+    stage.join("users", kubeconfig([stage.program("users"), token]))
+    contexts = kubeconfig([stage.program("contexts")])
     contexts["users"].append({"name": "v", "user": token})
     contexts["contexts"].append({"name": "w", "context": {"cluster": "w", "user": "v"}})
     stage.join("contexts", contexts)
-    for name, text in _two_readings(program):
+    for name, text in _two_readings(stage.program("readings")):
         stage.join(name, text)
     stage.join("clear", kubeconfig([{"token": SECRET}], f"http://127.0.0.1:{clear.port}"))
     own = stage.cluster.folder / f"{hub.ENGINE}-certs"
     files = {"client-certificate": str(own / "tls.crt"), "client-key": str(own / "tls.key")}
-    authority = base64.b64encode(stage.cluster.authority.read_bytes()).decode()
-    gated = kubeconfig([files, token], f"https://127.0.0.1:{gate.port}", **{"certificate-authority-data": authority})
-    stage.join("gated", gated)
+    stage.join("gated", _trusting(stage.cluster, gate, [files, token]))
     private = stage.files / "private"
     private.write_text(f"password: {SECRET} expires: never\n")
     stage.join_path("private", private)
     for index, text in enumerate(_misplaced()):
         stage.join(f"leak-{index}", text)
+
+
+def _trusting(cluster: Cluster, ear: Ear, users: list[Tree]) -> Tree:
+    """Return a kubeconfig that leads to the attacker's server."""
+    authority = base64.b64encode(cluster.authority.read_bytes()).decode()
+    return kubeconfig(users, f"https://127.0.0.1:{ear.port}", **{"certificate-authority-data": authority})
 
 
 def _two_readings(program: Tree) -> Iterator[tuple[str, str]]:
@@ -277,10 +286,15 @@ def _job_on(stage: Stage, worker: str) -> str:
     return f"namespaces/{namespace}/trainjobs/x"
 
 
-def _asks_for_certificates(cluster: Cluster) -> ssl.SSLContext:
+def _serving(cluster: Cluster) -> ssl.SSLContext:
     pair = cluster.issue_serving(f"gate-{uuid.uuid4().hex[:6]}", "gate", ("127.0.0.1",))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
+def _asks_for_certificates(cluster: Cluster) -> ssl.SSLContext:
+    context = _serving(cluster)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cluster.authority)
     return context
@@ -291,32 +305,32 @@ def _asks_for_certificates(cluster: Cluster) -> ssl.SSLContext:
 
 @pytest.mark.attack(ATTACKER, "a program of theirs runs on the hub, by a user who stands twice")
 def test_run_a_program_on_the_hub_by_a_second_user(attack: Attack) -> None:
-    attack.stage.wait_refused("users")
-    assert not attack.stage.evidence.exists()
+    attack.stage.wait_refused("users", unless=lambda: attack.stage.evidence("users"))
+    assert attack.stage.evidence("users") == []
 
 
 @pytest.mark.attack(ATTACKER, "a program of theirs runs on the hub, by a context that stands twice")
 def test_run_a_program_on_the_hub_by_a_second_context(attack: Attack) -> None:
-    attack.stage.wait_refused("contexts")
-    assert not attack.stage.evidence.exists()
+    attack.stage.wait_refused("contexts", unless=lambda: attack.stage.evidence("contexts"))
+    assert attack.stage.evidence("contexts") == []
 
 
 @pytest.mark.attack(ATTACKER, "two readers of one YAML read two things")
 @pytest.mark.parametrize("name", READINGS)
 def test_let_the_judge_and_the_user_of_a_kubeconfig_read_two_things(attack: Attack, name: str) -> None:
     attack.stage.wait_refused(name)
-    assert not attack.stage.evidence.exists()
+    assert attack.stage.evidence("readings") == []
 
 
 @pytest.mark.attack(ATTACKER, "what MultiKueue knows is sent in clear, to be read on the way")
 def test_make_the_hub_send_a_token_in_clear(attack: Attack) -> None:
-    attack.stage.wait_refused("clear")
+    attack.stage.wait_refused("clear", unless=lambda: attack.clear.heard)
     assert attack.clear.heard == []
 
 
 @pytest.mark.attack(ATTACKER, "the hub logs in at the attacker's server with the certificate in its own files")
 def test_make_the_hub_use_its_own_key_at_my_server(attack: Attack) -> None:
-    attack.stage.wait_refused("gated")
+    attack.stage.wait_refused("gated", unless=lambda: attack.gate.heard)
     assert attack.gate.heard == []
 
 
@@ -341,7 +355,7 @@ def test_attack_the_admin_who_looks_at_the_fleet(attack: Attack, words: tuple[st
     assert said.code in {0, 1}, said.output
     assert "leak-0" in said.output
     assert SECRET not in said.output
-    assert not attack.stage.evidence.exists()
+    assert attack.stage.evidence() == []
 
 
 @pytest.mark.attack("user with a TrainJob", "a worker's token, from the problem that their job's status tells")
@@ -355,10 +369,10 @@ def test_learn_a_token_from_a_jobs_status(attack: Attack) -> None:
     def looked_at() -> bool:
         return status().get("cluster") == "turned" and "problem" not in status()
 
-    wait_for("the worker to be well", looked_at, seconds=PATIENCE, log=stage.cluster.log(hub.ENGINE))
+    stage.wait("the worker to be well", looked_at)
     stage.write("turned", _misplaced()[0])
     stage.apply()
-    wait_for("the problem", lambda: "problem" in status(), seconds=PATIENCE, log=stage.cluster.log(hub.ENGINE))
+    stage.wait("the problem", lambda: "problem" in status())
     for part in ("", "/pods", "/events", "/queue", "/log"):
         assert SECRET not in stage.raw(attack.job + part).output
     assert "turned" in status()["problem"]
@@ -373,13 +387,26 @@ CRASHES = {
 }
 
 
+ANSWERS = {
+    "nested": b"200 OK\r\n\r\n" + b'{"a":' + b"[" * 100_000,
+    "status": b'503 Busy\r\n\r\n{"kind":"Status","reason":"a","details":{"retryAfterSeconds":["a"]}}',
+}
+
+
 @pytest.mark.attack(ATTACKER, "the hub server ends, and ends again at every start")
 def test_stop_the_hub_for_everyone(attack: Attack) -> None:
+    """By kubeconfigs of which no request can be made, and by servers whose answers nobody expects."""
     stage = attack.stage
+    ears = [Ear(stage.cluster, _serving(stage.cluster), b"HTTP/1.1 " + answer) for answer in ANSWERS.values()]
     for name, content in CRASHES.items():
         stage.join(name, content)
+    for name, ear in zip(ANSWERS, ears, strict=True):
+        stage.join(name, _trusting(stage.cluster, ear, [{"token": "t"}]))
     stage.apply()
     stage.wait_refused(*CRASHES)
+    stage.wait("each worker to be asked again after its answer", lambda: all(len(ear.heard) >= 3 for ear in ears))
     stage.cluster.kill(hub.ENGINE)
     stage.cluster.revive(hub.ENGINE)
     hub.wait_ready(stage.cluster)
+    for ear in ears:
+        ear.close()
