@@ -25,6 +25,13 @@ LINE_MAX = 256 << 20
 """Bytes of the longest line accepted. etcd refuses objects of a few MB; this only stops a stream that never breaks."""
 
 
+LONGEST_RETRY = 86400
+"""Seconds of the longest wait that a Status may ask for and be believed."""
+
+MALFORMED = (msgspec.MsgspecError, RecursionError)
+"""What decoders raise for an answer that is no JSON, does not fit its type, or is nested deeper than anything sane."""
+
+
 class Page(msgspec.Struct, frozen=True):
     """One page of a list. `remaining` is the server's estimate of what follows, None where it gives none."""
 
@@ -85,7 +92,7 @@ def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
         return bytes(data)  # type: ignore[return-value] # the caller asked for the text itself
     try:
         value: T = decoder(cast("Any", type_)).decode(data)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         name = getattr(type_, "__name__", str(type_))
         raise DecodeError(f"the server's answer is not {name}: {error}; it begins {bytes(data)[:120]!r}") from error
     return value
@@ -120,7 +127,7 @@ def decode_event(line: bytes) -> WatchEvent:
     """Return the event of a line; raises StreamError for a line that is none, the typed ApiError for an ERROR event."""
     try:
         event: WatchEvent = decoder(WatchEvent).decode(line)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise StreamError(f"a watch stream carried {line[:120]!r} of {len(line)} bytes: {error}") from error
     if event.type == "ERROR":
         raise error_from_status(bytes(event.object))
@@ -132,15 +139,15 @@ def error_from_status(body: bytes, code: int = 500, headers: Mapping[str, str] |
     try:
         status = decoder(_Status).decode(body)
         is_status = status.kind == "Status" or bool(status.reason)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         status, is_status = _Status(), False
     if not is_status:
         status = _Status(message=body[:300].decode("utf-8", "replace").strip())
     details = status.details or {}
     retry_after = retry_after_seconds(headers or {})
-    named = details.get("retryAfterSeconds")
-    if retry_after is None and isinstance(named, (int, float)) and named > 0:
-        retry_after = float(named)
+    asked = details.get("retryAfterSeconds")
+    if retry_after is None and isinstance(asked, int | float) and 0 < asked < LONGEST_RETRY:
+        retry_after = float(asked)
     code = status.code or code
     class_ = error_class(code, status.reason)
     return class_(status.message, code=code, reason=status.reason or None, details=details, retry_after=retry_after)
