@@ -38,6 +38,7 @@ from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
 from trainplane.render.plugins.volcano import Volcano
 from trainplane.render.plugins.xgboost import XGBoost
+from trainplane.render.refused import judge_refused
 from trainplane.render.resolve import resolve
 from trainplane.render.targets import missing_targets
 
@@ -164,16 +165,37 @@ class Pipeline:
         except RenderError as error:
             return Verdict((error.finding,))
         verdict = lost + Verdict.of(remark for plugin in self.plugins for remark in _remarks(plugin, plan, old))
-        return verdict if verdict.errors else verdict + self._rehearse(plan)
+        if verdict.errors:
+            return verdict
+        rehearsed = self._rehearse(plan)
+        if rehearsed.errors and old is not None:
+            rehearsed = _new_of(rehearsed, self._refused(old, runtime))
+        return verdict + rehearsed
 
     def _rehearse(self, plan: Plan) -> Verdict:
-        """Render the plan that was judged: judging reads, so it is as good as a new one."""
+        """Render the plan that was judged (judging reads, so it is as good as a new one), and judge what came out."""
         try:
             self._enforce(plan)
-            self._build(plan)
+            jobset = self._build(plan).jobset
         except RenderError as error:
             return Verdict((error.finding,))
-        return Verdict()
+        try:
+            return Verdict(tuple(judge_refused(jobset)))
+        except (AttributeError, TypeError) as error:
+            problem = f"the runtime's template does not have the form of a JobSet: {error}"
+            return Verdict((Finding("spec.runtimeRef", problem),))
+
+    def _refused(self, job: Job, runtime: Runtime) -> Verdict:
+        """Return what is wrong with a TrainJob that is stored already."""
+        try:
+            return self._rehearse(resolve(job, runtime))
+        except RenderError as error:
+            return Verdict((error.finding,))
+
+
+def _new_of(verdict: Verdict, known: Verdict) -> Verdict:
+    """Return the findings that were not there before: an update is judged for what it changes."""
+    return Verdict(tuple(one for one in verdict.errors if one not in known.errors), verdict.warnings)
 
 
 def _remarks(plugin: Plugin, plan: Plan, old: Job | None) -> Iterator[Finding | str]:

@@ -10,7 +10,7 @@ from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
 from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
-from trainplane.render.resources import over_limit, uneven
+from trainplane.render.resources import impossible
 from trainplane.render.targets import job_patches, pod_spec_of
 
 if TYPE_CHECKING:
@@ -64,18 +64,13 @@ class JobSet(Plugin):
         del old
         container = plan.trainer_container
         if container and plan.trainer and plan.trainer.resources_per_node:
-            for name, request, limit in over_limit(container):
+            for _, _, problem in impossible(container):
                 yield Finding(
                     "spec.trainer.resourcesPerNode",
-                    f"with the runtime's resources, the pod would request {request} of {name} and be limited to "
-                    f"{limit}: set both in resourcesPerNode",
+                    f"with the runtime's resources, the pod {problem}: write what it may have in resourcesPerNode",
                 )
-            for name, request, limit in uneven(container):
-                yield Finding(
-                    "spec.trainer.resourcesPerNode",
-                    f"with the runtime's resources, the pod would request {request} of {name} and be limited to "
-                    f"{limit}, and of {name} Kubernetes wants both to be equal: write it in one of them, or the same",
-                )
+        if container and not container.image:
+            yield Finding("spec.trainer.image", "must be there: the runtime has no image for it", "Required")
         for _, path, change in job_patches(trees.get(plan.job.tree, "spec", "runtimePatches") or ()):
             for container in pod_spec_of(change).get("containers") or ():
                 name = container.get("name", "")
