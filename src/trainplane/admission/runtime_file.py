@@ -159,16 +159,20 @@ def _judge_meaning(source: Source) -> Iterator[Remark]:
 def _judge_template(source: Source) -> Iterator[Remark]:
     """Yield what JobSet or the API server would refuse in every TrainJob; an image for training may come with one."""
     template = trees.get(source.tree, "spec", "template") or {}
-    brought = {
-        ("spec", "replicatedJobs", index, *POD, "containers", place, "image")
-        for index, job in enumerate(JobSetTemplate(template).jobs)
-        for place, container in enumerate(job.containers)
-        if job.ancestor == names.ANCESTOR_TRAINER and container.name == names.CONTAINER_NODE
-    }
+    brought = set(_missing_images(template))
     for path, problem in faults(template):
         if path not in brought:
             where: Path = ("spec", "template", *path)
             yield Remark(source.line_of(where), written(where), problem)
+
+
+def _missing_images(template: Tree) -> Iterator[Path]:
+    """Yield where a template has no image for training, so that a TrainJob has to bring one."""
+    for index, job in enumerate(JobSetTemplate(template).jobs):
+        for place, container in enumerate(job.containers):
+            trains = job.ancestor == names.ANCESTOR_TRAINER and container.name == names.CONTAINER_NODE
+            if trains and not container.image:
+                yield ("spec", "replicatedJobs", index, *POD, "containers", place, "image")
 
 
 def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark]:
@@ -187,13 +191,14 @@ def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark
 
 
 def _sample(runtime: Tree) -> Tree:
-    """Return a TrainJob that leaves all to the runtime."""
+    """Return a TrainJob that leaves all to the runtime, but for an image if that has none."""
+    trainer = {"image": "sample"} if any(_missing_images(trees.get(runtime, "spec", "template") or {})) else {}
     reference = {"apiGroup": names.GROUP, "kind": runtime["kind"], "name": runtime["metadata"].get("name", "")}
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.TRAIN_JOB,
         "metadata": {"name": "sample", "namespace": "sample", "uid": "sample"},
-        "spec": {"runtimeRef": reference, "trainer": {"image": "sample"}},
+        "spec": {"runtimeRef": reference, "trainer": trainer},
     }
 
 
@@ -213,15 +218,12 @@ def _judge_for_sdk(tree: Tree) -> Iterator[tuple[Path, str]]:
         yield ("spec",), "without mlPolicy the SDK lists no runtime at all: write at least `mlPolicy: {}`"
     template = JobSetTemplate(trees.get(tree, "spec", "template") or {})
     at: Path = ("spec", "template", "spec", "replicatedJobs")
-    trainers = [index for index, job in enumerate(template.jobs) if job.ancestor == names.ANCESTOR_TRAINER]
-    if not trainers:
+    if not template.jobs_of(names.ANCESTOR_TRAINER):
         problem = f"no job has the label {names.LABEL_ANCESTOR}: {names.ANCESTOR_TRAINER} in its template.metadata"
         yield at, f"{problem}, so spec.trainer of a TrainJob has no effect"
-    for index in trainers:
-        for place, container in enumerate(template.jobs[index].containers):
-            if container.name == names.CONTAINER_NODE and not container.image:
-                path = (*at, index, "template", "spec", "template", "spec", "containers", place)
-                yield path, "has no image: every TrainJob must bring one, and the SDK does not list this runtime"
+    for path in _missing_images(trees.get(tree, "spec", "template") or {}):
+        problem = "has no image: every TrainJob must bring one, and the SDK does not list this runtime"
+        yield ("spec", "template", *path[:-1]), problem
 
 
 def steps(path: str) -> Path:

@@ -10,6 +10,7 @@ from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
 from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
+from trainplane.render.resolve import container_of_trainer
 from trainplane.render.resources import impossible
 from trainplane.render.targets import job_patches, pod_spec_of
 
@@ -28,6 +29,7 @@ _MANAGED: Final = {
     names.ANCESTOR_MODEL: "spec.initializer.model.env",
 }
 """Containers whose variables have a field of their own."""
+_LABEL: Final = ("metadata", "labels", names.LABEL_ANCESTOR)
 
 
 class JobSet(Plugin):
@@ -61,7 +63,8 @@ class JobSet(Plugin):
 
         That a patch's targets exist is judged before there is a plan (`targets`).
         """
-        del old
+        if old is None:
+            yield from _judge_heard(plan)
         container = plan.trainer_container
         if container and plan.trainer and plan.trainer.resources_per_node:
             for _, _, problem in impossible(container):
@@ -81,3 +84,19 @@ class JobSet(Plugin):
                 ignored = sorted((trees.get(change, *place.split(".")) or {}).keys() - {"labels", "annotations"})
                 if ignored:
                     yield f"{path}.{place}: only labels and annotations are taken, {', '.join(ignored)} has no effect"
+
+
+def _judge_heard(plan: Plan) -> Iterator[Finding]:
+    """Yield a finding if nobody hears what spec.trainer says: the runtime's default would run, and nothing tell it."""
+    said = sorted(name for name, value in (trees.get(plan.job.tree, "spec", "trainer") or {}).items() if value)
+    if not said or any(container_of_trainer(pods) for pods in plan.pod_sets):
+        return
+    label = f"the label {names.LABEL_ANCESTOR}: {names.ANCESTOR_TRAINER}"
+    jobs = [pods for pods in plan.pod_sets if pods.ancestor == names.ANCESTOR_TRAINER]
+    if jobs:
+        why = f"job {jobs[0].name} of the runtime, which trains, has no container {names.CONTAINER_NODE}"
+    else:
+        why = f"no job of the runtime has {label} in its template.metadata"
+        if any(pods.get("template", "spec", "template", *_LABEL) for pods in plan.pod_sets):
+            why += " (that of its pods does not count)"
+    yield Finding("spec.trainer", f"{', '.join(said)} would have no effect: {why}. Mend the runtime, or leave them out")
