@@ -20,6 +20,7 @@ from trainplane.admission.frozen import judge_frozen
 from trainplane.admission.generations import turn
 from trainplane.admission.kueue import judge_entry
 from trainplane.admission.lengths import judge_names
+from trainplane.admission.quota import judge_counted
 from trainplane.admission.runtimes import deprecation, is_deprecated
 from trainplane.api import names
 from trainplane.api.document import read
@@ -89,7 +90,13 @@ def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline:
     own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None)])
     if runtime is None:
         return Verdict((_missing(job),)) + own
-    own += Verdict.of([*_judge_numbers(job, None, runtime), *judge_names(job, runtime, pipeline)])
+    own += Verdict.of(
+        [
+            *_judge_numbers(job, None, runtime),
+            *judge_names(job, runtime, pipeline),
+            *judge_counted(job.tree, runtime),
+        ]
+    )
     return own + pipeline.validate(job, None, runtime)
 
 
