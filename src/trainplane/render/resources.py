@@ -63,6 +63,11 @@ def cpus(container: Container) -> int:
     return _quantity(container.requests, "cpu").value() or _quantity(container.limits, "cpu").value()
 
 
+def claims(container: Container) -> bool:
+    """Say whether a container claims devices (dynamic resource allocation), of which no count is known here."""
+    return bool(container.get("resources", "claims"))
+
+
 def impossible(container: Container) -> Iterator[tuple[str, str, str]]:
     """Yield what no container may ask for: whether `limits` or `requests` say it, the resource, and why not.
 

@@ -131,6 +131,9 @@ class TestProcesses:
             ({"limits": {CPU: 2}}, {"limits": {CPU: 5}}, "5"),
             ({"limits": {GPU: 2}}, {"limits": {CPU: 5}}, "auto"),
             ({"requests": {CPU: 2}}, {"requests": {"memory": "1Gi"}}, "2"),
+            ({"claims": [{"name": "gpu"}], "limits": {CPU: 96}}, None, "auto"),
+            ({"limits": {CPU: 96}}, {"claims": [{"name": "gpu"}]}, "auto"),
+            ({"claims": [{"name": "nic"}], "limits": {"google.com/tpu": 4}}, None, "4"),
         ],
     )
     def test_by_resources(self, have: Any, said: Any, result: str) -> None:
