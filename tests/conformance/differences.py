@@ -86,7 +86,7 @@ ADMISSION = (
     ),
     Declared(
         "numbers",
-        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch and MPI",
+        "403 for `numNodes` below 1, and for `numProcPerNode` below 1 with Torch and MPI",
         "the reference's main branch refuses them too; v2.3 runs something else in silence",
         it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
     ),

@@ -163,8 +163,8 @@ def _judge_numbers(job: Document[TrainJob], before: Document[TrainJob] | None, r
     known = before.view.spec.trainer if before else None
     if trainer is None or trainer == known:
         return
-    if trainer.num_nodes is not None and trainer.num_nodes < 0:
-        yield Finding("spec.trainer.numNodes", f"must be 0 or more, not {trainer.num_nodes}: it is a number of pods")
+    if trainer.num_nodes is not None and trainer.num_nodes < 1:
+        yield Finding("spec.trainer.numNodes", f"must be 1 or more, not {trainer.num_nodes}: it is a number of pods")
     processes = trainer.num_proc_per_node
     if known and processes == known.num_proc_per_node:
         return

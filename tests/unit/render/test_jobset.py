@@ -96,3 +96,19 @@ class TestATrainerThatNobodyHears:
     def test_what_is_stored_is_let_be(self) -> None:
         asked = job(trainer=self.SAID)
         assert PIPELINE.validate(asked, asked, runtime(replicated_job("node"))).allowed
+
+
+class TestNodesWithoutNames:
+    def warnings(self, nodes: int, *, named: bool = False, policy: Any = None) -> tuple[str, ...]:
+        have = runtime(policy={"torch": {}} if policy is None else policy)
+        have = have.put("spec", "template", "spec", "network", value={"enableDNSHostnames": named})
+        return PIPELINE.validate(job(trainer={"numNodes": nodes}), None, have).warnings
+
+    def test_three_of_them_cannot_meet(self) -> None:
+        (warning,) = self.warnings(3)
+        assert "3 nodes will not find the first one, job-node-0-0.job" in warning
+
+    def test_one_alone_with_names_or_without_a_framework_is_well(self) -> None:
+        assert self.warnings(1) == ()
+        assert self.warnings(3, named=True) == ()
+        assert self.warnings(3, policy={}) == ()

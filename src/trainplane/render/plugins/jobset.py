@@ -65,6 +65,7 @@ class JobSet(Plugin):
         """
         if old is None:
             yield from _judge_heard(plan)
+            yield from _judge_found(plan)
         container = plan.trainer_container
         if container and plan.trainer and plan.trainer.resources_per_node:
             for _, _, problem in impossible(container):
@@ -100,3 +101,17 @@ def _judge_heard(plan: Plan) -> Iterator[Finding]:
         if any(pods.get("template", "spec", "template", *_LABEL) for pods in plan.pod_sets):
             why += " (that of its pods does not count)"
     yield Finding("spec.trainer", f"{', '.join(said)} would have no effect: {why}. Mend the runtime, or leave them out")
+
+
+def _judge_found(plan: Plan) -> Iterator[str]:
+    """Yield a warning if nodes that meet by name have none."""
+    pods, policy = plan.trainer_set, plan.policy
+    if pods is None or policy is None or plan.template.get("spec", "network", "enableDNSHostnames") is not False:
+        return
+    nodes = plan.trainer.num_nodes if plan.trainer and plan.trainer.num_nodes is not None else pods.count
+    meets = policy.torch or policy.mpi or policy.jax or policy.xgboost or policy.flux or plan.framework
+    if meets and nodes > 1:
+        yield (
+            "spec.runtimeRef: the runtime's network.enableDNSHostnames is false, so its pods have no names, and "
+            f"{nodes} nodes will not find the first one, {pods.endpoint(0)}"
+        )
