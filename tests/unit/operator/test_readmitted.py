@@ -25,12 +25,24 @@ def patches(*times: datetime | None) -> list[RuntimePatch]:
         ((), NOON, False),
         ((None,), NOON, False),
         ((NOON - timedelta(hours=1),), NOON, False),
-        ((NOON - timedelta(seconds=30),), NOON, True),
+        ((NOON - timedelta(seconds=1),), NOON, False),
+        ((NOON,), NOON, False),
+        ((NOON + timedelta(seconds=1),), NOON, True),
         ((NOON - timedelta(hours=1), NOON + timedelta(hours=1)), NOON, True),
         ((NOON,), None, True),
         ((), None, False),
     ],
-    ids=["no patches", "no times", "long before", "clocks differ", "one after", "no moment", "nothing"],
+    ids=[
+        "no patches",
+        "no times",
+        "long before",
+        "just before",
+        "at once",
+        "just after",
+        "one after",
+        "no moment",
+        "nothing",
+    ],
 )
 def test_a_patch_that_may_be_younger_is_told(
     times: tuple[datetime | None, ...], since: datetime | None, patched: bool
