@@ -2,9 +2,9 @@
 
 Kueue evicts a TrainJob, admits it again with another flavor, and both may happen between two looks: then nobody has
 stopped the JobSet, which goes on where it was while Kueue counts it elsewhere. What tells it is a patch that is younger
-than the JobSet's last apply: as a rule a TrainJob's patches are older, for they were applied. Without such a one nothing
-is compared, so that another release of this controller, which renders otherwise, does not stop what runs. Patches are
-stamped by a webhook and applies by the API server, so clocks that differ may hide a readmission that comes as soon.
+than the JobSet's last apply: as a rule a TrainJob's patches are older, for they were applied. Without such a one
+nothing is compared, so that another release of this controller, which renders otherwise, does not stop what runs.
+Patches are stamped by a webhook and applies by the API server: clocks that differ may hide a readmission as quick.
 """
 
 from __future__ import annotations
