@@ -6,20 +6,27 @@ that makes the document, whose arguments are unpacked as a node does it.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import gzip
 import importlib
 import json
 import linecache
+import subprocess
 import sys
+import uuid
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.sdk.local.machine import Podman, unmount
 from tests.unit.client.code.stage import Notebook
+from tests.unit.client.local.documents import launch, plan
 from tests.unit.client.submission.drawn import drawn, pem, secrets
+from trainplane.client.backends.container.runner import ContainerRunner
+from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.client import TrainerClient
 from trainplane.client.errors import PlainSecretError
 from trainplane.client.options import Annotations, Labels, Name
@@ -243,3 +250,59 @@ def leaves_of(job: dict[str, Any]) -> bytes:
     """Return what a TrainJob of the API server holds, readable."""
     args = job["spec"]["trainer"]["args"]
     return json.dumps(job).encode() + zlib.decompress(base64.b64decode("".join(args[2:])))
+
+
+OTHER = "another user of the machine"
+KEY = pem("OPENSSH ")
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
+    """Return podman with a store of its own and an image, called through a program that notes its own command line."""
+    folder = tmp_path_factory.mktemp("podman")
+    (folder / "networks").mkdir()
+    (folder / "image").mkdir()
+    program = folder / "podman"
+    program.write_text(f'#!/bin/sh\ntr "\\0" "\\n" < /proc/$$/cmdline >> {folder}/cmdlines\nexec podman "$@"\n')
+    program.chmod(0o755)
+    podman = Podman.below(folder / "store", folder / "image")
+    words = [str(program), *(word for word in podman.options if "additionalimagestore" not in word)]
+    words.remove("--storage-opt")
+    archive = subprocess.run(["tar", "-C", str(folder / "image"), "-cf", "-", "."], capture_output=True, check=True)
+    subprocess.run([*words, "import", "-", "empty:1"], input=archive.stdout, capture_output=True, check=True)
+    yield folder, words
+    unmount(folder / "store" / "root")
+
+
+@pytest.mark.attack(OTHER, "a token or a key from the command line of docker or podman, by `ps`")
+def test_no_secret_is_in_a_command_line(
+    engine: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, words = engine
+    given = {"HF_TOKEN": TOKEN, "SSH_KEY": KEY, "ALREADY": f"{TOKEN}\nb", "https_proxy": f"http://me:{TOKEN}@proxy"}
+    monkeypatch.setenv("ALREADY", "here")
+    monkeypatch.setenv("HF_TOKEN", "here, too")
+    network = f"tp-{uuid.uuid4().hex[:8]}"
+    settings = {"engine_name": "podman", "engine": words, "run_options": [], "pull_policy": "Never", "keep": True}
+    runner = ContainerRunner(JobFolder(tmp_path), {**settings, "network": network, "remote": False})
+    container = launch({"image": "empty:1"}, command=["/none"], variables=given)
+
+    async def run() -> None:
+        await runner.prepare(plan())
+        await (await runner.start(container)).wait()
+
+    def podman(*more: str, check: bool = False) -> bytes:
+        return subprocess.run([*words, *more], capture_output=True, check=check).stdout
+
+    try:
+        asyncio.run(run())
+        told = podman("inspect", "--format", "{{json .Config.Env}}", container.identity, check=True)
+    finally:
+        podman("rm", "--force", container.identity)
+        podman("network", "rm", network)
+    noted = (folder / "cmdlines").read_text()
+    assert "create" in noted.split()
+    assert TOKEN not in noted
+    assert KEY.splitlines()[1] not in noted
+    arrived = dict(entry.split("=", 1) for entry in json.loads(told))
+    assert {name: arrived[name] for name in given} == given
