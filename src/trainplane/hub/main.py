@@ -24,6 +24,7 @@ from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.served.api import Api
 from trainplane.hub.served.authority import GROUP, VERSION, Authorizer, load_front_proxy
+from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.serving import Server
 from trainplane.hub.workers import Workers
 from trainplane.kube.cabundle import API_SERVICES, BundleTarget
@@ -77,7 +78,8 @@ class Hub:
         self.jobs = Jobs(client, clock)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
         self.authorizer = Authorizer(client, clock)
-        self.api = Api(client, self.workers, self.jobs, self.keeper, self.archive, self.authorizer, clock)
+        self.readers = Readers(settings.readers)
+        self.api = Api(client, self.workers, self.jobs, self.keeper, self.archive, self.authorizer, clock, self.readers)
         self.tls = ServingContext()
         self.certificates = self._certificates()
         self._stopping = asyncio.Event()
@@ -92,6 +94,7 @@ class Hub:
         server = Server(self.api, proxy, self.settings.listen, tls=self.tls.context, ready=self.unready)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
+            stack.callback(self.readers.close)
             stack.push_async_callback(self.workers.close)
             if isinstance(self.certificates, FileCertificates):
                 self.certificates.load()

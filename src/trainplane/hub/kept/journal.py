@@ -43,6 +43,8 @@ class Journal:
         self._segments = _find(folder, name)
         self._file: int | None = None
         self._news = asyncio.Event()
+        self.readers: set[asyncio.Event] = set()
+        """Of those who read on as it grows: set at each change."""
         path = self._end_path
         self.ended: str | None = path.read_text() if path.exists() else None
         """Why the log has no more lines; None while it may have."""
@@ -171,7 +173,8 @@ class Journal:
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
-        news.set()
+        for event in (news, *self.readers):
+            event.set()
 
     def _write(self, data: bytes) -> None:
         start = self._segments[-1]
