@@ -236,6 +236,13 @@ CONTROLLER = (
         it.runs_unconditionally,
     ),
     Declared(
+        "ttl-when-told",
+        "a JobSet gets its runtime's `ttlSecondsAfterFinished` when its job's end is told, not before",
+        "a JobSet that goes before anybody saw its end would be made again: the reference trains twice if it was down "
+        "for that long",
+        it.holds_ttl,
+    ),
+    Declared(
         "snapshot-created",
         "the snapshot is created once, and no apply owns it",
         "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "
@@ -243,9 +250,23 @@ CONTROLLER = (
         it.is_created_snapshot,
     ),
     Declared(
+        "snapshot-immutable",
+        "the snapshot is `immutable`: 422 for an edit of it",
+        "what a job runs is not its author's to change once Kueue has counted it (§11.23)",
+        it.is_immutable_snapshot,
+    ),
+    Declared(
+        "runtime-digest",
+        "`status.runtimeDigest`, with the first other word of the status",
+        "see above: fields that are ours",
+        it.is_runtime_digest,
+    ),
+    Declared(
         "snapshot-unwatched",
-        "a snapshot that somebody deletes comes back at the job's next change, not at once",
-        "watching every ConfigMap of the cluster costs its memory and the right to read them (§11.32)",
+        "a snapshot that somebody deletes does not come back; the job goes on with the runtime that it began with as "
+        "long as that is known, by the operator's memory or since it has not changed",
+        "the reference takes the runtime as it is by then, and the job becomes another one; watching every ConfigMap "
+        "of the cluster costs its memory and the right to read them (§11.32)",
         it.is_deleted_snapshot,
     ),
     Declared(

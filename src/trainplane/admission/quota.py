@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.admission.kueue import is_kueues, is_queued
 from trainplane.admission.sameness import same
-from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
@@ -33,12 +33,8 @@ def is_counted(job: Tree) -> bool:
     Where Kueue looks after TrainJobs it puts its entry into every one of them, queue or not, and a job may come into a
     queue later, when `spec.trainer` can no longer change.
     """
-    if trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
-        return True
     patches = trees.get(job, "spec", "runtimePatches")
-    return isinstance(patches, list) and any(
-        isinstance(entry, dict) and entry.get("manager") == names.PATCH_MANAGER_KUEUE for entry in patches
-    )
+    return is_queued(job) or (isinstance(patches, list) and any(map(is_kueues, patches)))
 
 
 def says_resources(job: Tree) -> bool:

@@ -21,7 +21,7 @@ _POD = "template.spec.template.spec"
 def judge_references(runtime: Tree) -> Iterator[Finding]:
     """Yield a finding for each name that leads nowhere."""
     template = JobSetTemplate(trees.get(runtime, "spec", "template") or {})
-    jobs = [job.name for job in template.jobs]
+    jobs: set[str] = set()
     claimed = {
         trees.get(claim, "metadata", "name")
         for policy in template.get("spec", "volumeClaimPolicies") or ()
@@ -29,15 +29,16 @@ def judge_references(runtime: Tree) -> Iterator[Finding]:
     }
     for index, job in enumerate(template.jobs):
         at = f"{_SPEC}.replicatedJobs[{index}]"
-        yield from _judge_dependencies(job, jobs[:index], at)
+        yield from _judge_dependencies(job, jobs, at)
         yield from _judge_mounts(job, claimed, f"{at}.{_POD}")
+        jobs.add(job.name)
     for place, targets in _targets(template):
         for index, name in enumerate(targets):
             if name not in jobs:
                 yield Finding(f"{place}[{index}]", f"there is no job {name} in this runtime", "NotFound")
 
 
-def _judge_dependencies(job: ReplicatedJob, earlier: list[str], at: str) -> Iterator[Finding]:
+def _judge_dependencies(job: ReplicatedJob, earlier: set[str], at: str) -> Iterator[Finding]:
     for index, dependency in enumerate(job.tree.get("dependsOn") or ()):
         if dependency.get("name") not in earlier:
             problem = f"{dependency.get('name')} is no job that stands before {job.name}: JobSet starts jobs in order"

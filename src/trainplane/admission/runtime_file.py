@@ -191,8 +191,7 @@ def _judge_for_sdk(tree: Tree) -> Iterator[tuple[Path, str]]:
     if not trees.get(tree, "metadata", "labels", names.LABEL_FRAMEWORK):
         yield ("metadata", "labels"), f"without the label {names.LABEL_FRAMEWORK} the SDK does not list this runtime"
     if trees.get(tree, "spec", "mlPolicy") is None:
-        problem = "without mlPolicy the SDK lists no runtime at all, and resourcesPerNode of a TrainJob has no effect"
-        yield ("spec",), f"{problem}: write at least `mlPolicy: {{}}`"
+        yield ("spec",), "without mlPolicy the SDK lists no runtime at all: write at least `mlPolicy: {}`"
     template = JobSetTemplate(trees.get(tree, "spec", "template") or {})
     at: Path = ("spec", "template", "spec", "replicatedJobs")
     trainers = [index for index, job in enumerate(template.jobs) if job.ancestor == names.ANCESTOR_TRAINER]

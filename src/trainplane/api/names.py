@@ -83,6 +83,7 @@ CLUSTER_HUB: Final = "hub"
 LABEL_JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 LABEL_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 LABEL_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
+LABEL_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 ANNOTATION_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLETION_INDEX}']"
 
@@ -128,6 +129,9 @@ REASON_SUSPENDED: Final = "Suspended"
 REASON_RESUMED: Final = "Resumed"
 REASON_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 REASON_RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+REASON_SNAPSHOT_CHANGED: Final = "RuntimeSnapshotChanged"
+REASON_SNAPSHOT_MISSING: Final = "RuntimeSnapshotMissing"
+REASON_OVER_BUDGET: Final = "RenderingOverBudget"
 EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 
 # --- environment of containers

@@ -9,7 +9,10 @@ A step of a path is a key of an object, an index of a list, or `("name", "node")
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 Tree: TypeAlias = dict[str, Any]
 """A JSON object whose fields we do not list."""
@@ -82,6 +85,15 @@ def without_nulls(tree: Any) -> Any:
     if isinstance(tree, list):
         return [without_nulls(value) for value in tree]
     return tree
+
+
+def hashable(tree: Any) -> Hashable:
+    """Return what stands for a tree in a set or as a key: equal for trees that are equal, and for no others."""
+    if isinstance(tree, dict):
+        return frozenset((key, hashable(value)) for key, value in tree.items())
+    if isinstance(tree, list):
+        return tuple(map(hashable, tree))
+    return tree  # type: ignore[no-any-return] # JSON has no others that are not
 
 
 def _place(tree: Any, step: Step) -> Any:

@@ -13,6 +13,10 @@ HubError
 ├── QueryError                a parameter of a request to the hub's API is wrong                       user
 ├── TooManyReadersError       as many logs are being read as there may be at once           retryable  user
 ├── ArchiveError              the volume of kept logs cannot be used                                   admin
+├── RecordError               a record on the volume is damaged, or of a newer release                 admin
+├── FullError                 the volume has no room for more, and nothing may go           retryable  admin
+├── NotKeptError              a job's logs went by retention while something was added to them         ours
+├── PodRefusedError           a pod is not such as a JobSet's Job makes: nothing of it is kept         user
 └── FrontProxyChangedError    the authority that signs for the API server is another one    retryable  cluster
 ```
 
@@ -122,6 +126,29 @@ class ArchiveError(HubError):
     """The volume of kept logs cannot be used."""
 
     whose = "admin"
+
+
+class RecordError(HubError):
+    """A record on the volume cannot be believed: it is set aside, and what it was about is not shown."""
+
+    whose = "admin"
+
+
+class FullError(HubError):
+    """There is no room for more: the bounds of `Retention` are reached by what may not go."""
+
+    retryable = True
+    whose = "admin"
+
+
+class NotKeptError(HubError):
+    """What was kept of a TrainJob is gone by retention, so nothing is added to it any more."""
+
+    whose = "ours"
+
+
+class PodRefusedError(HubError):
+    """A pod says of itself what no pod of a TrainJob says."""
 
 
 class FrontProxyChangedError(HubError):

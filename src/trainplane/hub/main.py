@@ -73,7 +73,7 @@ class Hub:
 
     def __post_init__(self) -> None:
         settings, client, clock = self.settings, self.client, self.clock
-        self.archive = Archive(settings.data, settings.bounds, clock)
+        self.archive = Archive(settings.data, settings.retention, clock)
         self.workers = Workers(client, namespace=settings.kueue_namespace, connect=connect_worker)
         self.jobs = Jobs(client, clock)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
@@ -91,7 +91,7 @@ class Hub:
     async def run(self) -> None:
         """Run until `stop`; raises what broke."""
         proxy = await load_front_proxy(self.client)
-        server = Server(self.api, proxy, self.settings.listen, tls=self.tls.context, ready=self.unready)
+        server = Server(self.api, proxy, self.settings.listen, tls=self.tls, ready=self.unready)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
             stack.callback(self.readers.close)
@@ -106,7 +106,14 @@ class Hub:
                     group.create_task(self._follow_proxy(server), name="front-proxy"),
                     *(group.create_task(reflector.run()) for reflector in self.jobs.reflectors),
                 ]
-                log.info("hub server runs", extra={"port": server.listener.port, "kept_bytes": self.archive.size})
+                log.info(
+                    "hub server runs",
+                    extra={
+                        "port": server.listener.port,
+                        "kept_bytes": self.archive.usage.bytes,
+                        "set_aside": self.archive.set_aside.count,
+                    },
+                )
                 await self._stopping.wait()
                 for part in parts:
                     part.cancel()

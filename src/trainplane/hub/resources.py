@@ -50,6 +50,7 @@ EVENTS: Final = resource.EVENTS
 NAMESPACES: Final = resource.NAMESPACES
 NODES: Final = Resource("", "v1", "nodes", "Node", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 PODS: Final = resource.PODS
 SECRETS: Final = resource.SECRETS
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -68,6 +69,8 @@ LABEL_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """On a Workload: the uid of the job it stands for."""
 LABEL_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
 """On what MultiKueue made on a worker: which hub made it."""
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+"""On a worker's copy of a job, a label or an annotation: its Workload, which has the same name on the hub."""
 MULTIKUEUE_CONTROLLER: Final = names.MANAGED_BY_MULTIKUEUE
 """`controllerName` of an AdmissionCheck that dispatches to workers."""
 KUBECONFIG_KEY: Final = "kubeconfig"

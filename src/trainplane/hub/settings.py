@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
 from trainplane.kube.config import SERVICE_ACCOUNT
@@ -48,8 +48,8 @@ class Settings:
     """Folder with tls.crt and tls.key; None: the server makes its own, and tells the APIService."""
     listen: ListenerSettings = field(default_factory=lambda: _listen(8443))
     """Where the API server calls."""
-    bounds: Bounds = field(default_factory=Bounds)
-    """How much is kept."""
+    retention: Retention = field(default_factory=Retention)
+    """How much is kept, and for how long."""
     readers: ReaderSettings = field(default_factory=ReaderSettings)
     """How many logs are read at once."""
     log_level: str = "info"
@@ -68,7 +68,14 @@ def parse(arguments: Sequence[str]) -> Settings:
         kueue_namespace=flags.kueue_namespace,
         certificates=flags.tls_cert_dir,
         listen=_listen(int(port), host.strip("[]") or None),
-        bounds=Bounds(flags.keep_job_bytes, flags.keep_total_bytes, flags.keep_finished, flags.keep_deleted),
+        retention=Retention(
+            flags.keep_job_bytes,
+            flags.keep_total_bytes,
+            flags.keep_finished,
+            flags.keep_deleted,
+            flags.keep_job_files,
+            flags.keep_total_files,
+        ),
         readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
         log_level=flags.log_level,
     )
@@ -79,7 +86,7 @@ def _listen(port: int, host: str | None = None) -> ListenerSettings:
 
 
 def _parser() -> argparse.ArgumentParser:
-    default = Bounds()
+    default = Retention()
     parser = argparse.ArgumentParser(
         "python -m trainplane.hub", description="Serves hub.trainplane.dev: dispatched TrainJobs seen from the hub."
     )
@@ -92,6 +99,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--listen", type=_address, default=":8443", help="HOST:PORT or :PORT for the API server")
     parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
+    parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")
+    parser.add_argument("--keep-total-files", type=int, default=default.total_files, help="of all, 262144")
     parser.add_argument("--keep-finished", type=_duration, default=default.seconds, help="after the finish, 14d")
     parser.add_argument("--keep-deleted", type=_duration, default=default.deleted_seconds, help="after deletion, 1h")
     readers = ReaderSettings()

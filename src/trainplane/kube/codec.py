@@ -138,8 +138,9 @@ def error_from_status(body: bytes, code: int = 500, headers: Mapping[str, str] |
         status = _Status(message=body[:300].decode("utf-8", "replace").strip())
     details = status.details or {}
     retry_after = retry_after_seconds(headers or {})
-    if retry_after is None and details.get("retryAfterSeconds"):
-        retry_after = float(details["retryAfterSeconds"])
+    named = details.get("retryAfterSeconds")
+    if retry_after is None and isinstance(named, (int, float)) and named > 0:
+        retry_after = float(named)
     code = status.code or code
     class_ = error_class(code, status.reason)
     return class_(status.message, code=code, reason=status.reason or None, details=details, retry_after=retry_after)
@@ -153,7 +154,7 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None)
     value = headers.get("Retry-After")
     if value is None:
         return None
-    if value.strip().isdigit():
+    if value.strip().isdecimal() and value.isascii():
         return float(value)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 slow to import, and servers hardly ever send a date
 

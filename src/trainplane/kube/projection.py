@@ -35,6 +35,10 @@ class Projection:
     metadata: frozenset[str] | None = None
     """Fields of `metadata` kept; None keeps all. `managedFields` never is: nobody here reads it and it is large."""
 
+    transform: Callable[[Sighting], Any] | None = None
+    """Returns what is stored in place of an object, where it has to be cut deeper than fields are; the two above do
+    not count then. Must not raise."""
+
 
 WHOLE = Projection()
 METADATA = Projection(fields=frozenset())
@@ -111,6 +115,7 @@ class Projector:
         }
         self._fields = projection.fields
         self._metadata = None if projection.metadata is None else projection.metadata | _IDENTITY
+        self._transform = projection.transform
         self._indexes = tuple(indexes)
         self._readers = {index.type: index for index in self._indexes}
         self._raw_fields: Callable[[msgspec.Raw], dict[str, msgspec.Raw]] = decoder(dict[str, msgspec.Raw]).decode
@@ -132,6 +137,14 @@ class Projector:
 
     def project(self, sighting: Sighting) -> Entry:
         """Return what the store keeps of an object."""
+        kept = self._cut(sighting) if self._transform is None else self._transform(sighting)
+        views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
+        indexed = tuple(index.values(views[index.type]) for index in self._indexes)
+        self._encode_into(kept, self._buffer)
+        data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
+        return Entry(data, sighting.resource_version, sighting.uid, indexed)
+
+    def _cut(self, sighting: Sighting) -> dict[str, Any]:
         metadata = self._raw_fields(sighting.fields["metadata"])
         metadata.pop("managedFields", None)
         if self._metadata is not None:
@@ -141,8 +154,4 @@ class Projector:
         for field, value in sighting.fields.items():
             if field not in kept and (self._fields is None or field in self._fields):
                 kept[field] = value
-        views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
-        indexed = tuple(index.values(views[index.type]) for index in self._indexes)
-        self._encode_into(kept, self._buffer)
-        data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
-        return Entry(data, sighting.resource_version, sighting.uid, indexed)
+        return kept

@@ -61,17 +61,29 @@ def cpus(container: Container) -> int:
 
 
 def over_limit(container: Container) -> Iterator[tuple[str, str, str]]:
-    """Yield each resource that a container requests more of than its limit allows, with request and limit."""
+    """Yield each resource that a container requests more of than its limit allows, with request and limit.
+
+    Those that are `uneven` whichever is more are not among them.
+    """
     requests, limits = container.requests, container.limits
     for name, limit in limits.items():
-        if name in requests and _quantity(requests, name) > _quantity(limits, name):
+        if not must_be_equal(name) and name in requests and _quantity(requests, name) > _quantity(limits, name):
             yield name, str(requests[name]), str(limit)
 
 
-def is_extended(name: str) -> bool:
-    """Tell if Kubernetes takes a resource for a device of others', of which a pod's request and limit must be equal."""
+def uneven(container: Container) -> Iterator[tuple[str, str, str]]:
+    """Yield each resource of which a container requests another amount than its limit and must not, with both."""
+    requests, limits = container.requests, container.limits
+    for name, request in requests.items():
+        if must_be_equal(name) and (name not in limits or _quantity(requests, name) != _quantity(limits, name)):
+            yield name, str(request), str(limits.get(name, "nothing"))
+
+
+def must_be_equal(name: str) -> bool:
+    """Tell if a pod's request of a resource must equal its limit: Kubernetes promises no device twice, nor huge page."""
     domain, slash, _ = name.partition("/")
-    return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+    is_device = bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
+    return is_device or name.startswith("hugepages-")
 
 
 def _is_gpu(name: str) -> bool:

@@ -86,11 +86,11 @@ class TestSpellingOut:
         job = spell_out(asking(requests={GPU: "1"}), with_resources({}))
         assert resources_of(job) == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
-    def test_without_a_policy_the_runtimes_amounts_are_all_that_counts(self) -> None:
-        """The reference's rule, ours too; Kueue 0.19 would count what the TrainJob says."""
-        given = with_resources({"requests": {"cpu": "1"}}, policy={})
+    def test_what_the_job_says_stays_on_a_runtime_without_a_policy_too(self) -> None:
+        given = with_resources({"requests": {"cpu": "1", "memory": "1Gi"}}, policy={})
         given = read({**given.tree, "spec": {"template": given.tree["spec"]["template"]}}, type(given.view))
-        assert resources_of(spell_out(asking(requests={"cpu": "7"}), given)) == {"requests": {"cpu": "1"}}
+        stored = resources_of(spell_out(asking(requests={"cpu": "7"}), given))
+        assert stored == {"requests": {"cpu": "7", "memory": "1Gi"}}
 
     @pytest.mark.parametrize("job", [queued(), queued(trainer={"numNodes": 2})])
     def test_who_says_nothing_is_left_alone(self, job: Tree) -> None:

@@ -65,6 +65,14 @@ def test_a_feature_gate() -> None:
     assert load(HEAD + "featureGates: {TrainJobStatus: true}").enabled("TrainJobStatus")
 
 
+def test_patches_may_be_held_to_some_fields() -> None:
+    assert load("").admission.allowed_runtime_patches is None
+    assert load(HEAD + "admission: {allowedRuntimePatches: []}").admission.allowed_runtime_patches == []
+    path = "template.spec.replicatedJobs[*].template.spec.template.spec.nodeSelector"
+    found = load(f"{HEAD}admission:\n  allowedRuntimePatches: ['{path}']")
+    assert found.admission.allowed_runtime_patches == [path]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -88,6 +96,8 @@ def test_a_feature_gate() -> None:
         (HEAD + "leaderElection: {leaseDuration: 10s}", "leaseDuration: must be longer than renewDeadline"),
         (HEAD + "leaderElection: {retryPeriod: 10s}", "renewDeadline: must be longer than retryPeriod"),
         (HEAD + "leaderElection: {retryPeriod: 0s}", "retryPeriod: must be longer than 0"),
+        (HEAD + "admission: {allowedRuntimePatches: [x..y]}", "admission.allowedRuntimePatches[0]: 'x..y' is no path"),
+        (HEAD + "admission: {allowedRuntimePatches: [template, template.specs]}", "[1]: 'template.specs': there is no"),
         (HEAD + "webhook: {port: 1, port: 2}", "port: stands twice"),
         (HEAD + "webhook: [", "not YAML"),
         ("- a", "the document: expected object, got array"),

@@ -10,16 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import aiohttp
 
 from lab.pki import Authority
-from tests.unit.hub.kept import pod
+from tests.unit.hub.kept import NAMESPACE_UID, pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.errors import NoSuchWorkerError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
-from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
+from trainplane.hub.kept.retention import Retention
+from trainplane.hub.resources import (
+    JOBS,
+    JOBSETS,
+    LABEL_JOB_UID,
+    LABEL_ORIGIN,
+    NAMESPACES,
+    PREBUILT_WORKLOAD,
+    TRAINJOBS,
+    WORKLOADS,
+)
 from trainplane.hub.served.api import Api
 from trainplane.hub.served.authority import Access, FrontProxy, User
 from trainplane.hub.served.serving import Server
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from trainplane.kube.client import Client
+    from trainplane.kube.resource import Resource
     from trainplane.kube.testing.podlogs import ContainerLogs
 
 ROOT = "/apis/hub.trainplane.dev/v1alpha1"
@@ -82,6 +92,12 @@ class Rules:
             raise ForbiddenError(f'user "{user.name}" cannot {access}')
 
 
+def reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
+    """Return the reference to an owner that is the controller."""
+    kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+    return {**kind, "name": name, "uid": uid, "controller": True}
+
+
 class HubStage:
     """Use `async with`."""
 
@@ -101,6 +117,7 @@ class HubStage:
         self.worker_client = await stack.enter_async_context(self.worker.client(settings=QUICK, clock=self.clock))
         self.workers = FakeWorkers({"worker1": self.worker_client})
         self.authority = Authority.create(self.folder / "pki", "unit")
+        self.hub.put(NAMESPACES, {"metadata": {"name": "team", "uid": NAMESPACE_UID}})
         await self.start()
         return self
 
@@ -111,9 +128,9 @@ class HubStage:
     async def start(self) -> None:
         """Start the hub server, over what an earlier one left."""
         clock = self.clock
-        self.archive = Archive(self.folder / "data", Bounds(), clock)
+        self.archive = Archive(self.folder / "data", Retention(), clock)
         self.jobs = Jobs(self.hub_client, clock)
-        settings = KeeperSettings(interval=0.05)
+        settings = KeeperSettings(interval=0.05, flush_interval=0.05)
         self.keeper = Keeper(self.hub_client, self.workers, self.jobs, self.archive, clock=clock, settings=settings)  # type: ignore[arg-type]
         api = Api(self.hub_client, self.workers, self.jobs, self.keeper, self.archive, self.rules, clock)  # type: ignore[arg-type]
         serving = ServingContext()
@@ -121,7 +138,7 @@ class HubStage:
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
-        self.server = Server(api, proxy, listen, tls=serving.context, ready=lambda: self.unready)
+        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port
@@ -162,12 +179,37 @@ class HubStage:
             self.hub.put(WORKLOADS, {"metadata": meta, "status": {"clusterName": cluster} if cluster else {}})
 
     def put_pod(
-        self, name: str = "x-node-0-0-abcde", *, server: FakeServer | None = None, **pod_fields: Any
+        self,
+        name: str = "x-node-0-0-abcde",
+        *,
+        server: FakeServer | None = None,
+        of: str = "job-1",
+        job: str = "x",
+        **pod_fields: Any,
     ) -> ContainerLogs:
-        """Store a pod on the worker, or on another server; return what it prints to."""
+        """Store a pod on the worker, or on another server, as made for a TrainJob; return what it prints to."""
         server = server or self.worker
-        server.put(PODS, pod(name, **pod_fields))
+        server.put(PODS, pod(name, job=job, owner=self.put_owners(server, of, job), **pod_fields))
         return server.pods.containers[Key("team", name), "node"]
+
+    def put_owners(self, server: FakeServer, of: str, job: str) -> dict[str, Any]:
+        """Store what a TrainJob's pods are made by, on a worker with MultiKueue's copy of it; return the last owner."""
+        uid = of
+        if server is self.worker:
+            uid = f"copy-of-{of}"
+            labels = {LABEL_ORIGIN: "multikueue", PREBUILT_WORKLOAD: f"trainjob-{of}"}
+            server.put(TRAINJOBS, {"metadata": {"name": job, "namespace": "team", "uid": uid, "labels": labels}})
+        owner = reference(TRAINJOBS, job, uid)
+        for resource, name in ((JOBSETS, job), (JOBS, f"{job}-node-0")):
+            metadata = {
+                "name": name,
+                "namespace": "team",
+                "uid": f"{resource.plural}-{uid}",
+                "ownerReferences": [owner],
+            }
+            server.put(resource, {"metadata": metadata})
+            owner = reference(resource, name, f"{resource.plural}-{uid}")
+        return owner
 
     @staticmethod
     def print(logs: ContainerLogs, count: int, first: int = 0) -> None:

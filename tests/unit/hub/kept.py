@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tests.unit.hub.kubelet import SECOND, START, line
+from trainplane.hub.kept.pod import parse
 
 if TYPE_CHECKING:
-    from trainplane.hub.kept.archive import Archive, KeptJob, KeptPod
+    from trainplane.hub.kept.archive import Archive
+    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
+    from trainplane.hub.kept.pod import Pod
 
 Tree = dict[str, Any]
+
+NAMESPACE_UID = "ns-1"
 
 
 def pod(
@@ -25,6 +32,7 @@ def pod(
     restarts: int = 0,
     state: str = "running",
     annotations: dict[str, str] | None = None,
+    owner: Tree | None = None,
 ) -> Tree:
     labels = {
         "jobset.sigs.k8s.io/jobset-name": job,
@@ -45,10 +53,15 @@ def pod(
             "creationTimestamp": created,
             "labels": labels,
             "annotations": annotations or {},
+            "ownerReferences": [owner] if owner else [],
         },
         "spec": {"containers": [{"name": each} for each in containers]},
         "status": {"phase": phase, "conditions": [ready], "containerStatuses": statuses},
     }
+
+
+def parsed(tree: Tree) -> Pod:
+    return parse(msgspec.json.encode(tree))
 
 
 def numbered(count: int, first: int = 0, *, every: int = SECOND // 10, text: str = "line") -> list[bytes]:
@@ -59,7 +72,7 @@ def keep(
     archive: Archive, tree: Tree, lines: list[bytes], *, run: int = 0, container: str = "node", uid: str = "job-1"
 ) -> tuple[KeptJob, KeptPod]:
     """Keep a pod of TrainJob team/x and lines of one of its runs."""
-    job = archive.admit(uid, "team", "x")
-    kept = archive.put_pod(job, "worker1", tree)
+    job = archive.admit(uid, "team", "x", NAMESPACE_UID)
+    kept = archive.put_pod(job, "worker1", parsed(tree))
     archive.append(job, kept.journal(container, run), lines)
     return job, kept

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.hub.kept import keep, numbered, pod
-from trainplane.hub.errors import ArchiveError
+from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, parsed, pod
+from trainplane.hub.errors import ArchiveError, PodRefusedError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.retention import FOLDER, Retention
+from trainplane.hub.kept.volume import measure
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -22,15 +23,15 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def archive(tmp_path: Path, clock: FakeClock) -> Iterator[Archive]:
-    opened = Archive(tmp_path, Bounds(), clock)
+    opened = Archive(tmp_path, Retention(), clock)
     yield opened
     opened.close()
 
 
-def reopened(archive: Archive, tmp_path: Path, clock: FakeClock, bounds: Bounds | None = None) -> Archive:
+def reopened(archive: Archive, tmp_path: Path, clock: FakeClock, retention: Retention | None = None) -> Archive:
     archive.close()
     archive.close = lambda: None  # type: ignore[method-assign] # the fixture's own close would come second
-    return Archive(tmp_path, bounds or Bounds(), clock)
+    return Archive(tmp_path, retention or Retention(), clock)
 
 
 def text(job_archive: Archive) -> dict[tuple[str, str, int], bytes]:
@@ -54,8 +55,9 @@ def test_everything_is_there_after_a_restart(archive: Archive, tmp_path: Path, c
     assert len(before) == 3
     (found,) = again
     assert found.record == job.record
-    assert {kept.record.pod["metadata"]["uid"] for kept in found.pods.values()} == set(found.pods)
-    assert {kept.record.cluster for kept in found.pods.values()} == {"worker1"}
+    assert {kept.pod.uid for kept in found.pods.values()} == set(found.pods)
+    assert {kept.cluster for kept in found.pods.values()} == {"worker1"}
+    assert (again.usage, again.set_aside.count) == (measure(tmp_path / "jobs") - FOLDER, 0)
     again.close()
 
 
@@ -76,31 +78,33 @@ def test_a_killed_process_leaves_nothing_half(archive: Archive, tmp_path: Path, 
 
 def test_a_volume_has_one_server(archive: Archive, tmp_path: Path, clock: FakeClock) -> None:
     with pytest.raises(ArchiveError, match=r"--data: .* is in use by another hub server"):
-        Archive(tmp_path, Bounds(), clock)
+        Archive(tmp_path, Retention(), clock)
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "", "UPPER", ".hidden", "a\n"])
 def test_names_that_are_none_never_become_files(archive: Archive, name: str) -> None:
     with pytest.raises(ArchiveError, match="is no name or uid"):
-        archive.admit(name, "team", "x")
-    job = archive.admit("job-1", "team", "x")
+        archive.admit(name, "team", "x", NAMESPACE_UID)
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     tree = pod()
     tree["metadata"]["uid"] = name
+    with pytest.raises(PodRefusedError):
+        archive.put_pod(job, "worker1", parsed(tree))
     with pytest.raises(ArchiveError):
-        archive.put_pod(job, "worker1", tree)
-    with pytest.raises(ArchiveError):
-        archive.put_pod(job, "worker1", pod()).journal(name, 0)
+        archive.put_pod(job, "worker1", parsed(pod())).journal(name, 0)
 
 
 async def test_a_namesake_is_another_job(archive: Archive, clock: FakeClock) -> None:
     keep(archive, pod("x-node-0-0-aaaaa"), numbered(1), uid="job-1")
     await clock.advance(60)
     keep(archive, pod("x-node-0-0-bbbbb"), numbered(1), uid="job-2")
-    latest = archive.latest("team", "x")
+    latest = archive.latest("team", "x", NAMESPACE_UID)
     assert latest is not None
     assert latest.record.uid == "job-2"
-    assert archive.latest("team", "y") is None
-    assert archive.latest("other", "x") is None
+    assert archive.latest("team", "y", NAMESPACE_UID) is None
+    assert archive.latest("other", "x", NAMESPACE_UID) is None
+    assert archive.latest("team", "x", "ns-2") is None, "a namespace that is made again is another"
+    assert archive.latest("team", "x", "") is None
 
 
 async def test_news_of_a_job_wake_who_waits(archive: Archive) -> None:
@@ -109,10 +113,10 @@ async def test_news_of_a_job_wake_who_waits(archive: Archive) -> None:
     assert begun.is_set()
 
     news = job.news
-    archive.put_pod(job, "worker1", pod())
+    archive.put_pod(job, "worker1", parsed(pod()))
     assert news.is_set()
     news = job.news
-    archive.put_pod(job, "worker1", pod())
+    archive.put_pod(job, "worker1", parsed(pod()))
     assert not news.is_set(), "nothing changed"
     archive.append(job, kept.journal("node", 0), numbered(1))
     assert news.is_set()
@@ -133,7 +137,7 @@ async def test_the_first_finish_counts(archive: Archive, clock: FakeClock) -> No
 
 
 async def test_what_is_over_its_time_goes_from_the_volume(tmp_path: Path, clock: FakeClock) -> None:
-    archive = Archive(tmp_path, Bounds(seconds=100), clock)
+    archive = Archive(tmp_path, Retention(seconds=100), clock)
     done, _ = keep(archive, pod(), numbered(1), uid="job-1")
     keep(archive, pod("other"), numbered(1), uid="job-2")
     archive.mark(done, finished=True)
@@ -148,23 +152,23 @@ async def test_what_is_over_its_time_goes_from_the_volume(tmp_path: Path, clock:
 
 
 def test_a_job_stays_within_its_bytes_and_keeps_what_is_newest(tmp_path: Path, clock: FakeClock) -> None:
-    archive = Archive(tmp_path, Bounds(job_bytes=400_000), clock)
+    archive = Archive(tmp_path, Retention(job_bytes=400_000), clock)
     loud, quiet = pod("loud"), pod("quiet", index=1)
     lines = numbered(40_000)
     job, _ = keep(archive, quiet, numbered(100))
     for start in range(0, len(lines), 100):
         keep(archive, loud, lines[start : start + 100])
-        assert job.size <= 400_000 + 2 * archive.bounds.segment_bytes(2)
+        assert job.usage.bytes <= 400_000
     kept = {pod.name: next(iter(pod.runs.values())) for pod in job.pods.values()}
     assert kept["quiet"].read(0)[0].count(b"\n") == 100
     assert kept["loud"].begin > 0
-    assert kept["loud"].size > 300_000
+    assert kept["loud"].size > 250_000
     assert next(kept["loud"].backward())[1] == lines[-1]
     archive.close()
 
 
 def test_all_jobs_stay_within_their_bytes(tmp_path: Path, clock: FakeClock) -> None:
-    archive = Archive(tmp_path, Bounds(total_bytes=200_000), clock)
+    archive = Archive(tmp_path, Retention(total_bytes=200_000), clock)
     done, _ = keep(archive, pod("done"), numbered(1000), uid="job-1")
     archive.mark(done, finished=True)
     for uid in ("job-2", "job-3"):
@@ -172,8 +176,9 @@ def test_all_jobs_stay_within_their_bytes(tmp_path: Path, clock: FakeClock) -> N
             keep(archive, pod(f"runs-{uid}"), numbered(100, start), uid=uid)
     archive.enforce()
     assert [job.record.uid for job in archive] == ["job-2", "job-3"]
-    assert all(job.size > 50_000 for job in archive)
-    assert archive.size <= 200_000
+    assert all(job.size > 45_000 for job in archive)
+    assert archive.usage.bytes <= 200_000
+    assert archive.usage == measure(tmp_path / "jobs") - FOLDER
     archive.close()
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.hub.kept import pod
+from tests.unit.hub.kept import NAMESPACE_UID, parsed, pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.kept.follower import ENDED, GONE, Follower
 from trainplane.hub.kept.lines import NOTE, text_of
+from trainplane.hub.kept.retention import Retention
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from trainplane.hub.kept.archive import KeptJob, KeptPod
+    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.testing.podlogs import ContainerLogs
@@ -44,8 +44,8 @@ class Stage:
         self.server = server
         self.client = client
         self.clock = clock
-        self.archive = Archive(folder, Bounds(), clock)
-        self.job: KeptJob = self.archive.admit("job-1", "team", "x")
+        self.archive = Archive(folder, Retention(), clock)
+        self.job: KeptJob = self.archive.admit("job-1", "team", "x", NAMESPACE_UID)
         self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
         self.printed: list[bytes] = []
         self.set(state="running")
@@ -54,7 +54,7 @@ class Stage:
         """Give the pod a status, on the server and in the archive, as a mirror would."""
         tree = pod(NAME, **status)
         self.server.put(PODS, tree)
-        self.kept: KeptPod = self.archive.put_pod(self.job, "worker1", tree)
+        self.kept: KeptPod = self.archive.put_pod(self.job, "worker1", parsed(tree))
 
     def report(self, **status: Any) -> None:
         """Give the pod a status on the server alone: the mirror has not heard of it yet."""

@@ -39,7 +39,7 @@ async def test_a_log_is_read_and_stays_when_the_pod_and_even_the_job_are_gone(st
     stage.put_job(condition="Complete")
     assert await stage.until_log(25) == numbered(25)
     stage.worker.remove(PODS, "x-node-0-0-abcde", "team")
-    await stage.until(lambda: not stage.keeper.mirrors["worker1"].pods("team", "x"))
+    await stage.until(lambda: not stage.keeper.mirrors["worker1"].keys("team", "x"))
     assert (await stage.get("x/log")).text.splitlines() == numbered(25)
     assert (await stage.get("x/log?tailLines=2")).text.splitlines() == numbered(25)[-2:]
     stage.hub.remove(TRAINJOBS, "x", "team")
@@ -181,10 +181,11 @@ async def test_a_job_on_the_hub_itself_is_seen_alike(stage: HubStage) -> None:
 
 async def test_pods_of_others_are_not_taken_for_the_jobs(stage: HubStage) -> None:
     stage.put_job()
-    stage.put_pod("x-old", annotations={"kueue.x-k8s.io/workload": "trainjob-job-0"})
     stage.put_pod("y-other", job="y")
     stage.put_pod("x-here", server=stage.hub)
-    stage.put_pod("x-mine", annotations={"kueue.x-k8s.io/workload": "trainjob-job-1"})
+    stage.put_pod("x-old", of="job-0")
+    await stage.until(lambda: any(asked.path.endswith("trainjobs/x") for asked in stage.worker.requests))
+    stage.put_pod("x-mine")
     await stage.until(lambda: stage.archive.job("job-1"))
     pods = msgspec.json.decode((await stage.get("x/pods")).body)
     assert [item["metadata"]["name"] for item in pods["items"]] == ["x-mine"]
@@ -194,7 +195,7 @@ async def test_a_pod_that_is_there_before_the_hub_knows_where_its_job_is(stage: 
     stage.put_job(cluster=None)
     logs = stage.put_pod()
     stage.print(logs, 2)
-    await stage.until(lambda: stage.keeper.mirrors["worker1"].pods("team", "x"))
+    await stage.until(lambda: stage.keeper.mirrors["worker1"].keys("team", "x"))
     assert stage.archive.job("job-1") is None
     stage.put_job(cluster="worker1")
     assert await stage.until_log(2) == numbered(2)
@@ -208,7 +209,7 @@ async def test_the_same_name_later_is_another_job(stage: HubStage) -> None:
     stage.worker.remove(PODS, "x-node-0-0-first", "team")
     await stage.until(lambda: stage.jobs.get("team", "x") is None)
     stage.put_job(uid="job-2")
-    stage.print(stage.put_pod("x-node-0-0-later"), 2)
+    stage.print(stage.put_pod("x-node-0-0-later", of="job-2"), 2)
     await stage.until(lambda: stage.archive.job("job-2"))
     assert await stage.until_log(2) == numbered(2)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.hub.kubelet import SECOND, START, LogFile, line
 from trainplane.hub.kept.journal import Journal
 from trainplane.hub.kept.lines import NOTE, note
+from trainplane.hub.kept.retention import BLOCK, NOTHING, Usage
 from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
 
 if TYPE_CHECKING:
@@ -72,21 +73,32 @@ def test_segments_are_dropped_from_the_front_and_offsets_stay(tmp_path: Path) ->
         journal.append([one], segment_bytes=200)
     assert journal.segments > 3
     end, size = journal.end, journal.size
+    usage = journal.usage
     freed = journal.drop_oldest() + journal.drop_oldest()
-    assert (journal.end, journal.begin, journal.size) == (end, freed, size - freed)
+    assert (journal.usage, freed.files) == (usage - freed, 4)
+    dropped = journal.begin
+    assert dropped > 0
+    assert (journal.end, journal.size) == (end, size - dropped)
     left = whole(journal)
     assert left == lines[-len(left) :]
-    assert journal.read(0, 100) == journal.read(freed, 100)
+    assert journal.read(0, 100) == journal.read(dropped, 100)
     again = Journal(tmp_path, "node.0")
     assert (again.begin, again.end, whole(again)) == (journal.begin, journal.end, left)
 
 
-def test_the_last_segment_is_never_dropped(tmp_path: Path) -> None:
+def test_the_only_segment_may_go_too_and_lines_go_on_after_it(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "node.0")
-    assert journal.drop_oldest() == 0
+    assert journal.drop_oldest() == NOTHING
     journal.append(numbered(3), segment_bytes=LARGE)
-    assert journal.drop_oldest() == 0
-    assert len(whole(journal)) == 3
+    end = journal.end
+    assert journal.drop_oldest() == Usage(2 * BLOCK, 2)
+    assert (whole(journal), journal.begin, journal.end, journal.usage) == ([], end, end, NOTHING)
+    journal.append(numbered(2, 3), segment_bytes=LARGE)
+    assert (whole(journal), journal.begin) == (numbered(2, 3), end)
+    journal.finish("ended")
+    journal.drop(mark=True)
+    again = Journal(tmp_path, "node.0")
+    assert (again.ended, whole(again), again.begin, again.end) == ("ended", [], journal.end, journal.end)
 
 
 def test_journals_of_other_names_are_not_mixed_up(tmp_path: Path) -> None:
@@ -132,7 +144,7 @@ def test_what_comes_again_with_a_resumed_stream(tmp_path: Path) -> None:
 def test_what_a_killed_write_left_is_cut_off(tmp_path: Path, left: bytes) -> None:
     journal = Journal(tmp_path, "node.0")
     journal.append(numbered(3), segment_bytes=LARGE)
-    (path,) = tmp_path.glob("*.log")
+    (path,) = tmp_path.glob("*.lines")
     with path.open("ab") as file:
         file.write(left)
     again = Journal(tmp_path, "node.0")
@@ -146,6 +158,7 @@ def test_a_segment_that_holds_no_whole_line_goes(tmp_path: Path) -> None:
     journal.append(numbered(3), segment_bytes=LARGE)
     (tmp_path / f"node.0.{journal.end:012d}.log").write_bytes(b"2026-11-15T05:11:08Z ha")
     again = Journal(tmp_path, "node.0")
+    assert [path.name for path in (tmp_path / "set-aside").iterdir()] != []
     assert (again.segments, whole(again)) == (1, numbered(3))
 
 
@@ -155,6 +168,8 @@ def test_a_segment_that_a_crash_left_short_does_not_stop_readers(tmp_path: Path)
     journal.append(lines[:5], segment_bytes=10)
     journal.append(lines[5:], segment_bytes=10)
     first = tmp_path / "node.0.000000000000.log"
+    (tmp_path / "node.0.000000000000.sum").unlink()
+    (tmp_path / "node.0.000000000000.lines").rename(first)
     os.truncate(first, sum(len(one) + 1 for one in lines[:3]))
     assert whole(Journal(tmp_path, "node.0")) == lines[:3] + lines[5:]
 
@@ -228,7 +243,7 @@ def test_any_process_killed_anywhere_keeps_every_line_once(
 
 
 def _crash(folder: Path, lost: int, garbage: bytes) -> None:
-    paths = sorted(folder.glob("*.log"))
+    paths = sorted(folder.glob("*.lines"))
     if paths and (lost or garbage):
         last = paths[-1]
         os.truncate(last, max(0, last.stat().st_size - lost))

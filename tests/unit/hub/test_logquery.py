@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.hub.kept import keep, numbered, pod
+from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, parsed, pod
 from trainplane.hub.errors import NoLogError, QueryError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.logquery import LogQuery, Rank, choose, parse, ranks, training_step
 from trainplane.kube.testing.clock import FakeClock
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
-    opened = Archive(tmp_path, Bounds(), FakeClock())
+    opened = Archive(tmp_path, Retention(), FakeClock())
     yield opened
     opened.close()
 
@@ -60,7 +60,7 @@ def test_the_step_that_trains() -> None:
 
 
 def test_ranks_are_counted_through_jobs_and_indexes(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     for job_index in range(2):
         for index in range(3):
             keep(archive, pod(f"p-{job_index}-{index}", job_index=job_index, index=index), [])
@@ -85,7 +85,7 @@ def test_ranks_steps_and_containers_are_chosen(archive: Archive) -> None:
         [],
         container="dataset-initializer",
     )
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     for index in range(3):
         tree = pod(f"n-{index}", index=index, containers=("sidecar", "node"))
         keep(archive, tree, numbered(1))
@@ -112,11 +112,11 @@ def test_ranks_steps_and_containers_are_chosen(archive: Archive) -> None:
     ],
 )
 def test_what_is_not_there_is_explained(archive: Archive, query: LogQuery, message: str) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     with pytest.raises(NoLogError, match="has had no pod yet; follow=true waits for it"):
         choose(job, query)
     keep(archive, pod("a"), numbered(1))
-    archive.put_pod(job, "worker1", pod("b", index=1, state="waiting"))
+    archive.put_pod(job, "worker1", parsed(pod("b", index=1, state="waiting")))
     with pytest.raises(NoLogError) as raised:
         choose(job, query)
     assert message in str(raised.value)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.unit.hub.kept import keep, numbered, pod
+from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.hub.kubelet import SECOND, START, line
 from trainplane.hub.errors import NoLogError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
 from trainplane.hub.kept.lines import note
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.following import Follow
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.hub.served.logs import read
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from trainplane.hub.kept.archive import KeptJob
+    from trainplane.hub.kept.keptjob import KeptJob
 
 READERS = Readers()
 PATIENCE = 60
@@ -31,7 +31,7 @@ PATIENCE = 60
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
-    opened = Archive(tmp_path, Bounds(), FakeClock())
+    opened = Archive(tmp_path, Retention(), FakeClock())
     yield opened
     opened.close()
 
@@ -74,7 +74,7 @@ def test_previous_is_the_run_before_the_last_whichever_pod_it_was_in(archive: Ar
 
 
 def test_all_ranks_are_merged_by_time_and_marked(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     for rank in range(3):
         lines = [line(START + number * SECOND + rank, f"epoch {number}") for number in range(100)]
         keep(archive, pod(f"n-{rank}", index=rank), lines)
@@ -96,7 +96,7 @@ def test_lines_out_of_order_keep_their_order(archive: Archive) -> None:
 
 
 def test_what_is_no_longer_kept_is_told(tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "small", Bounds(job_bytes=50_000), FakeClock())
+    archive = Archive(tmp_path / "small", Retention(job_bytes=50_000), FakeClock())
     job, kept = keep(archive, pod(), [])
     for start in range(0, 5000, 50):
         keep(archive, pod(), numbered(50, start))
@@ -185,7 +185,7 @@ async def test_a_log_that_nobody_follows_any_more_does_not_hold_its_reader(archi
 
 
 async def test_ranks_that_start_late_are_followed_too(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     reader = Reader(job, rank=None)
     _, first = keep(archive, pod("n-0"), numbered(1))
     await reader.until(1)
@@ -229,7 +229,7 @@ async def test_a_reader_that_stands_still_holds_one_chunk(archive: Archive) -> N
 
 
 async def test_a_reader_that_is_overtaken_is_told_what_it_missed(tmp_path: Path) -> None:
-    archive = Archive(tmp_path / "small", Bounds(job_bytes=300_000), FakeClock())
+    archive = Archive(tmp_path / "small", Retention(job_bytes=300_000), FakeClock())
     job, kept = keep(archive, pod(), numbered(3000))
     text = Follow(job, LogQuery(follow=True), lambda _: True, START, READERS).text()
     first = (await anext(text)).decode().splitlines()
@@ -251,7 +251,7 @@ async def test_a_reader_that_is_overtaken_is_told_what_it_missed(tmp_path: Path)
 
 
 async def test_a_rank_that_prints_all_the_time_does_not_silence_others(archive: Archive) -> None:
-    job = archive.admit("job-1", "team", "x")
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     keep(archive, pod("n-0"), numbered(1))
     keep(archive, pod("n-1", index=1), numbered(1))
     text = Follow(job, LogQuery(follow=True, rank=None), lambda _: True, START, READERS).text()

@@ -47,7 +47,7 @@ def test_the_deployments_flags_are_flags() -> None:
     assert container["volumeMounts"] == [{"name": "data", "mountPath": str(chosen.data)}]
     assert container["ports"][0]["containerPort"] == chosen.listen.port
     claim = find("server", "PersistentVolumeClaim")["spec"]["resources"]["requests"]["storage"]
-    assert int(claim.removesuffix("Gi")) << 30 > chosen.bounds.total_bytes
+    assert int(claim.removesuffix("Gi")) << 30 > chosen.retention.total_bytes
     assert find("server", "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
 
 

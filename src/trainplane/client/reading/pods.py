@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
 
-_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 STARTED: Final = frozenset({"Running", "Succeeded"})
 """Phases of a pod whose containers were all started."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -49,7 +48,7 @@ def _number(value: Any) -> int:
 
 def attempt_of(pod: Tree) -> int:
     """Return how often the whole JobSet had been started again when a pod was made."""
-    return _number(trees.get(pod, "metadata", "labels", _RESTART_ATTEMPT))
+    return _number(trees.get(pod, "metadata", "labels", names.LABEL_RESTART_ATTEMPT))
 
 
 def name_of(pod: Tree) -> str:

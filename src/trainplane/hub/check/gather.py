@@ -26,7 +26,7 @@ from trainplane.hub.check.facts import (
 )
 from trainplane.hub.check.needs import located, needs_of
 from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
-from trainplane.hub.kubeconfigs import refusals, token_end
+from trainplane.hub.kubeconfigs import judge
 from trainplane.hub.resources import (
     ADMISSION_CHECKS,
     DEPLOYMENTS,
@@ -125,7 +125,7 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
         ),
     )
     return ClusterFacts(
-        server=cluster.transport.config.server,
+        server=cluster.transport.config.address,
         version=str(version.get("gitVersion") or "of an unknown version"),
         engines={name: tag for name, tag in zip(_ENGINES, engines, strict=True) if tag},
         served={api: plurals for api, plurals in zip(NEEDED, served, strict=True) if plurals is not None},
@@ -171,7 +171,8 @@ async def _way(name: str, workers: Workers) -> _Way:
         source = await workers.source(name)
     except WorkerCredentialsError as error:
         return _Way(trouble=error.problem)
-    way = _Way(source.place, refusals(source.text), token_end(source.text))
+    judged = judge(source.text)
+    way = _Way(source.place, judged.refusals, judged.token_end)
     if way.refusals:
         return way._replace(trouble="nothing is sent there: its kubeconfig must not be used")
     try:
@@ -195,7 +196,7 @@ async def _seen(eye: Client | None, kueue_namespace: str) -> tuple[ClusterFacts 
 
 
 def _trouble(client: Client, place: str, error: KubeError) -> str:
-    server = client.transport.config.server
+    server = client.transport.config.address
     if isinstance(error, UnauthorizedError):
         return f"{server} does not accept the credentials of {place} (401): they ended, or are of another cluster"
     return f"{server} does not answer: {error}"

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from trainplane.api import tree as trees
-from trainplane.hub.errors import HubError
+from trainplane.hub.errors import HubError, NotKeptError
 from trainplane.hub.kept.lines import note
+from trainplane.hub.kept.pod import parse
 from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
@@ -32,9 +32,10 @@ from trainplane.kube.resource import PODS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainplane.api.tree import Tree
-    from trainplane.hub.kept.archive import Archive, KeptJob, KeptPod
+    from trainplane.hub.kept.archive import Archive
     from trainplane.hub.kept.journal import Journal
+    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
+    from trainplane.hub.kept.pod import Pod
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -102,7 +103,7 @@ class Follower:
             try:
                 wait = await self._step()
                 self.problem = None
-            except NotFoundError:
+            except (NotFoundError, NotKeptError):
                 break
             except _DoubtError:
                 wait = DOUBT_SECONDS
@@ -116,7 +117,7 @@ class Follower:
 
     async def _step(self) -> float | None:
         """Read what there is to read; return the seconds after which to look again, None to wait for a change."""
-        run = run_of(self.pod.record.pod, self.container)
+        run = run_of(self.pod.pod, self.container)
         if run is None:
             return None
         if run > 0 and await self._drain_former(run - 1):
@@ -128,7 +129,7 @@ class Follower:
         if journal.end == 0 and run_of(await self._look(client), self.container) != run:
             return 0.0  # what we were told of the pod was old, and an empty journal would take any run's lines
         doubt = False
-        if not has_ended(self.pod.record.pod, self.container):
+        if not has_ended(self.pod.pod, self.container):
             try:
                 await self._read(client, journal, follow=True)
             except _DoubtError:
@@ -140,15 +141,14 @@ class Follower:
             return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
         if now == run or now == run + 1:
             await self._read(client, journal, previous=now != run)
-        journal.finish(ENDED if now in {run, run + 1} else GONE)
+        self.archive.finish(self.job, journal, ENDED if now in {run, run + 1} else GONE)
         return 0.0
 
-    async def _look(self, client: Client) -> Tree:
+    async def _look(self, client: Client) -> Pod:
         """Return the pod as it is now, and keep it; raises NotFoundError also if the name is another pod's."""
-        pod = await client.get(PODS, self.pod.name, self.job.record.namespace)
-        if pod["metadata"]["uid"] != self.pod.record.pod["metadata"]["uid"]:
+        pod = parse(await client.get(PODS, self.pod.name, self.job.record.namespace, type_=bytes))
+        if pod.uid != self.pod.uid:
             raise NotFoundError(f"pod {self.pod.name} is another one now")
-        pod = without_managed_fields(pod)
         self.archive.put_pod(self.job, self.pod.cluster, pod)
         return pod
 
@@ -160,9 +160,9 @@ class Follower:
         try:
             await self._read(self.connect(), journal, previous=True)
         except BadRequestError:  # the kubelet has removed it
-            journal.finish(GONE)
+            self.archive.finish(self.job, journal, GONE)
         else:
-            journal.finish(ENDED)
+            self.archive.finish(self.job, journal, ENDED)
         return True
 
     async def _read(self, client: Client, journal: Journal, *, follow: bool = False, previous: bool = False) -> None:
@@ -198,7 +198,7 @@ class Follower:
         new = resumption.feed(lines)
         if not new:
             return
-        if journal.end == 0 and self.pod.adopt(self.container, journal, new[0]):
+        if journal.end == 0 and self.archive.adopt(self.job, self.pod, self.container, journal, new[0]):
             raise _DoubtError
         if resumption.gap and not had_gap:
             self._doubts += 1
@@ -227,10 +227,11 @@ class Follower:
     def _finish_all(self) -> None:
         """The pod is gone: what its journals have is all there will be, with the line that had no newline yet."""
         if self._half is not None and self._half[0].ended is None:
-            self.archive.append(self.job, self._half[0], [self._half[1]])
-        for (container, _), journal in self.pod.runs.items():
-            if container == self.container and journal.ended is None:
-                journal.finish(GONE)
+            with contextlib.suppress(HubError, OSError):
+                self.archive.append(self.job, self._half[0], [self._half[1]])
+        for (container, _), journal in list(self.pod.runs.items()):
+            if container == self.container:
+                self.archive.finish(self.job, journal, GONE)
         self.job.tell()
 
     async def _pause(self, seconds: float | None) -> None:
@@ -259,30 +260,17 @@ class _Quiet:
             self._timer.cancel()
 
 
-def _status(pod: Tree, container: str) -> Tree | None:
-    for group in ("containerStatuses", "initContainerStatuses"):
-        found: Tree | None = trees.get(pod, "status", group, ("name", container))
-        if found is not None:
-            return found
-    return None
-
-
-def run_of(pod: Tree, container: str) -> int | None:
+def run_of(pod: Pod, container: str) -> int | None:
     """Return the number of the run whose log is the container's now; None before the first has begun."""
-    status = _status(pod, container)
+    status = pod.status_of(container)
     if status is None:
         return None
-    states = {*(status.get("state") or {}), *(status.get("lastState") or {})}
-    return int(status.get("restartCount") or 0) if states & {"running", "terminated"} else None
+    states = [state for state in (status.state, status.last_state) if state is not None]
+    has_begun = any(state.running is not None or state.terminated is not None for state in states)
+    return status.restart_count if has_begun else None
 
 
-def has_ended(pod: Tree, container: str) -> bool:
+def has_ended(pod: Pod, container: str) -> bool:
     """Say whether a container is not running, or has never run."""
-    status = _status(pod, container) or {}
-    return "running" not in (status.get("state") or {})
-
-
-def without_managed_fields(pod: Tree) -> Tree:
-    """Return a pod without what nobody reads and what is a third of its size."""
-    metadata = {key: value for key, value in pod["metadata"].items() if key != "managedFields"}
-    return {"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata}
+    status = pod.status_of(container)
+    return status is None or status.state is None or status.state.running is None

@@ -28,6 +28,7 @@ _BY_JOB: Final = "job"
 
 
 class _Meta(msgspec.Struct):
+    namespace: str = ""
     labels: dict[str, str] = {}
 
 
@@ -41,7 +42,7 @@ class Jobs:
     def __init__(self, client: Client, clock: Clock) -> None:
         self._jobs = Store(TRAINJOBS)
         self._by_uid: dict[str, Key] = {}
-        of_job = Index(_Labelled, lambda found: [found.metadata.labels.get(LABEL_JOB_UID, "")])
+        of_job = Index(_Labelled, lambda found: [_in(found.metadata.namespace, found.metadata.labels)])
         self._workloads = Store(WORKLOADS, indexes={_BY_JOB: of_job})
         self._listeners: list[Callable[[Key], None]] = []
         self.reflectors = [
@@ -72,8 +73,9 @@ class Jobs:
         return place(job, self.workload(job))
 
     def workload(self, job: Tree) -> Tree | None:
-        """Return the Workload of a TrainJob, None if Kueue has made none."""
-        keys = self._workloads.by_index(_BY_JOB, job["metadata"]["uid"])
+        """Return the Workload of a TrainJob, in its namespace alone; None if Kueue has made none."""
+        metadata = job["metadata"]
+        keys = self._workloads.by_index(_BY_JOB, _in(metadata["namespace"], {LABEL_JOB_UID: metadata["uid"]}))
         return newest(found for key in keys if (found := self._workloads.decode(key, dict)) is not None)
 
     def _job_changed(self, change: Change) -> None:
@@ -87,12 +89,16 @@ class Jobs:
         entry = change.new or change.old
         uid = trees.get(entry.decode(dict), "metadata", "labels", LABEL_JOB_UID) if entry else None
         key = self._by_uid.get(str(uid))
-        if key is not None:
+        if key is not None and key.namespace == change.key.namespace:
             self._tell(key)
 
     def _tell(self, key: Key) -> None:
         for listener in self._listeners:
             listener(key)
+
+
+def _in(namespace: str, labels: dict[str, str]) -> str:
+    return f"{namespace}/{labels.get(LABEL_JOB_UID, '')}"
 
 
 def is_finished(job: Tree) -> bool:

@@ -1,29 +1,33 @@
 """Keeps the logs of all TrainJobs while they run: mirrors the pods of every cluster, and follows what they print.
 
-Whose a pod is, the hub's TrainJobs say: the JobSet, and so its pods' label, has the TrainJob's name, and Kueue notes on
-each pod its Workload, whose name is unique to the TrainJob. A worker that was lost and came back may still run pods of
-a job that was sent elsewhere; they are the job's all the same and are kept, under the cluster they ran on.
+A pod says by a label which TrainJob it is of; whether that is so is judged (`judge`) before anything of it is kept.
+What was once found to be a job's stays so: the pods of a worker that was lost are kept, under the cluster they ran on,
+when the job is sent elsewhere.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from trainplane.api import names
-from trainplane.api import tree as trees
-from trainplane.hub.errors import HubError, NoSuchWorkerError
-from trainplane.hub.kept.follower import GONE, Follower, without_managed_fields
+from trainplane.hub.errors import HubError, NoSuchWorkerError, NotKeptError, PodRefusedError, RecordError
+from trainplane.hub.kept.claims import Claims
+from trainplane.hub.kept.follower import GONE, Follower
 from trainplane.hub.kept.jobs import is_finished
-from trainplane.hub.kept.mirror import Mirror
+from trainplane.hub.kept.judge import Judge
+from trainplane.hub.kept.mirror import Mirror, is_refusal, pod_of
 from trainplane.kube.errors import KubeError, NotFoundError
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
-    from trainplane.hub.kept.archive import Archive, KeptJob, KeptPod
+    from trainplane.hub.kept.archive import Archive
     from trainplane.hub.kept.jobs import Jobs
+    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
+    from trainplane.hub.kept.pod import Pod
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -34,7 +38,10 @@ log = logging.getLogger(__name__)
 
 HUB: Final = ""
 """How the hub itself is called among the clusters."""
-ANNOTATION_WORKLOAD: Final = "kueue.x-k8s.io/workload"
+_JUDGES: Final = 4
+"""Pods of one cluster that are judged at a time: as many questions are under way there."""
+_TOLD: Final = 4096
+"""Pods that were refused and are remembered, to tell of each once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +50,10 @@ class KeeperSettings:
 
     interval: float = 5.0
     """Seconds between looks at the fleet: new and removed workers, rotated credentials, reachability."""
-    bounds_interval: float = 60.0
-    """Seconds between looks at what is over its time or over the bytes of all; one job's bytes are looked at always."""
+    retention_interval: float = 60.0
+    """Seconds between looks at what is over its time; bytes and files are looked at with every write."""
+    flush_interval: float = 1.0
+    """Seconds between flushes of what was written to the disk: what a machine that crashes may lose."""
     streams: int = 1024
     """Logs followed at once on one cluster; each is a connection there and to a kubelet. More wait their turn."""
 
@@ -65,13 +74,18 @@ class Keeper:
         self.mirrors: dict[str, Mirror] = {}
         self.looked = asyncio.Event()
         """Set once every worker has been looked at."""
+        self.refused = 0
+        """How many pods said that they are a TrainJob's and are not, or not such as could be kept."""
+        self._refused: OrderedDict[tuple[str, Key], None] = OrderedDict()
         self._hub = hub
         self._workers = workers
         self._jobs = jobs
         self._archive = archive
+        self._whose = Judge(hub, jobs, archive)
         self._clock = clock
         self._settings = settings or KeeperSettings()
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._claims: dict[str, Claims] = {}
         self._places: dict[str, asyncio.Semaphore] = {}
         self._followers: dict[tuple[str, str], Follower] = {}
         self._group = asyncio.TaskGroup()
@@ -82,8 +96,10 @@ class Keeper:
         async with asyncio.TaskGroup() as self._group:
             for reflector in self._jobs.reflectors:
                 await reflector.synced.wait()
+            self._archive.enforce()
             for kept in self._archive:
                 self._look_after(kept)
+            self._group.create_task(self._flush(), name="flush")
             self._start(HUB, self._hub)
             due = self._clock.monotonic()
             while True:
@@ -91,7 +107,7 @@ class Keeper:
                 self.looked.set()
                 if self._clock.monotonic() >= due:
                     self._archive.enforce()
-                    due = self._clock.monotonic() + self._settings.bounds_interval
+                    due = self._clock.monotonic() + self._settings.retention_interval
                 await self._clock.sleep(self._settings.interval)
 
     def follower(self, pod: str, container: str) -> Follower | None:
@@ -106,15 +122,21 @@ class Keeper:
     def pods(self, job: Tree, kept: KeptJob | None) -> list[tuple[str, Tree]]:
         """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone as last seen."""
         metadata = job["metadata"]
-        found = {uid: (pod.cluster, pod.record.pod) for uid, pod in (kept.pods if kept else {}).items()}
+        found: dict[str, tuple[str, Pod]] = {}
+        for uid, pod in (kept.pods if kept else {}).items():
+            try:
+                found[uid] = pod.cluster, pod.pod
+            except (OSError, RecordError) as error:
+                self._archive.set_aside.tell(pod.folder, str(error))
         for mirror in self.mirrors.values():
-            for pod in mirror.pods(metadata["namespace"], metadata["name"]):
-                if self._belongs(job, mirror.name, pod):
-                    found[pod["metadata"]["uid"]] = mirror.name, pod
-        return sorted(found.values(), key=lambda entry: (entry[1]["metadata"].get("creationTimestamp") or "", entry[0]))
+            for now in mirror.pods(metadata["namespace"], metadata["name"], metadata["uid"]):
+                found[now.uid] = mirror.name, now
+        in_order = sorted(found.values(), key=lambda entry: (entry[1].metadata.creation_timestamp or "", entry[0]))
+        return [(cluster, pod.to_tree()) for cluster, pod in in_order]
 
     async def look_at_fleet(self) -> None:
         """Start and end mirrors as workers come and go, and find out which can be reached."""
+        self._claims[HUB].retry()
         try:
             listed = await self._workers.names()
         except NotFoundError:
@@ -125,6 +147,7 @@ class Keeper:
         for name in set(self.mirrors) - {HUB, *listed}:
             self._stop(name)
         await asyncio.gather(*(self._look_at(name) for name in listed))
+        await self._complete_records()
 
     async def _look_at(self, name: str) -> None:
         try:
@@ -136,7 +159,10 @@ class Keeper:
             return
         if name not in self.mirrors or self.mirrors[name].client is not client:
             self._start(name, client)
-        if await self.mirrors[name].probe():
+        is_back = await self.mirrors[name].probe()
+        if self.mirrors[name].silence is None:
+            self._claims[name].retry()
+        if is_back:
             for follower in self._followers.values():
                 if follower.pod.cluster == name:
                     follower.update()
@@ -144,10 +170,12 @@ class Keeper:
     def _start(self, name: str, client: Client) -> None:
         self._stop(name)
         mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock)
+        self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
 
     def _stop(self, name: str) -> None:
         self.mirrors.pop(name, None)
+        self._claims.pop(name, None)
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
@@ -155,6 +183,8 @@ class Keeper:
     async def _mirror(self, mirror: Mirror) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(mirror.reflector.run())
+            for _ in range(_JUDGES):
+                group.create_task(self._claims[mirror.name].run())
             await mirror.reflector.synced.wait()
             present = mirror.uids()
             for kept in self._archive:
@@ -166,51 +196,111 @@ class Keeper:
         entry = change.new or change.old
         if entry is None:
             return
-        pod = entry.decode(dict)
-        if change.new is not None:
-            self._take(cluster, pod)
+        mirror = self.mirrors.get(cluster)
+        if mirror is None:
             return
-        self._leave(entry.uid)
+        if change.new is None:
+            mirror.accepted.pop(entry.uid, None)
+            self._leave(entry.uid)
+            return
+        try:
+            self._take(mirror, pod_of(entry))
+        except PodRefusedError as error:
+            self._refuse(mirror, change.key, str(error))
 
     def _job_changed(self, key: Key) -> None:
         """A TrainJob or its Workload changed: pods that were nobody's may be its now, and it may have ended."""
-        kept = self._archive.latest(*key)
-        if kept is not None:
+        for kept in self._archive.named(*key):
             self._look_after(kept)
         for mirror in list(self.mirrors.values()):
-            for pod in mirror.pods(*key):
-                self._take(mirror.name, pod)
+            for pod_key in mirror.keys(*key):
+                try:
+                    pod = mirror.pod(pod_key)
+                except PodRefusedError:
+                    continue
+                if pod is not None:
+                    self._take(mirror, pod)
 
     def _look_after(self, kept: KeptJob) -> None:
         job = self._jobs.by_uid(kept.record.uid)
         self._archive.mark(kept, finished=job is not None and is_finished(job), deleted=job is None)
 
-    def _take(self, cluster: str, pod: Tree) -> None:
-        """Keep a pod if it is a TrainJob's, and follow what it prints."""
-        metadata = pod["metadata"]
-        job = self._jobs.get(metadata["namespace"], trees.get(metadata, "labels", names.LABEL_JOBSET_NAME) or "")
-        if job is None or not self._belongs(job, cluster, pod):
+    def _take(self, mirror: Mirror, pod: Pod) -> None:
+        """Keep a pod that is known to be a TrainJob's; of one that says so, find out."""
+        job = self._whose.job_of(mirror, pod)
+        if job is None:
             return
+        kept = self._archive.job(job["metadata"]["uid"])
+        known = kept.pods.get(pod.uid) if kept is not None else None
+        if known is not None and known.cluster == mirror.name:
+            mirror.accepted[pod.uid] = job["metadata"]["uid"]
+        if kept is not None and mirror.accepted.get(pod.uid) == job["metadata"]["uid"]:
+            self._keep(kept, job, mirror, pod)
+        else:
+            self._claims[mirror.name].add(pod.key)
+
+    async def _judge(self, mirror: Mirror, key: Key) -> bool:
+        """Keep a pod if it is a TrainJob's; say whether that could be found out."""
         try:
-            kept = self._archive.admit(job["metadata"]["uid"], metadata["namespace"], job["metadata"]["name"])
-            kept_pod = self._archive.put_pod(kept, cluster, without_managed_fields(pod))
+            pod = mirror.pod(key)
+            kept = None if pod is None else await self._whose.find(mirror, pod)
+            now = mirror.pod(key)  # anything may have changed meanwhile; what was found out has not
+            mirror.blindness = None
+        except PodRefusedError as error:
+            self._refuse(mirror, key, str(error))
+            return True
+        except NotKeptError:
+            return True
+        except (KubeError, HubError, OSError) as error:
+            if is_refusal(error):
+                mirror.blindness = f"has pods whose owners cannot be seen, so their logs are not kept: {error}"
+            log.warning(
+                "pod cannot be judged now", extra={"cluster": mirror.name, "pod": str(key), "error": str(error)}
+            )
+            return False
+        if kept is not None and pod is not None and now is not None and now.uid == pod.uid:
+            mirror.accepted[pod.uid] = kept.record.uid
+            self._take(mirror, now)
+        return True
+
+    async def _complete_records(self) -> None:
+        """Note the namespaces of jobs that an older release kept, as long as their TrainJobs are there."""
+        for kept in self._archive:
+            job = None if kept.record.namespace_uid else self._jobs.by_uid(kept.record.uid)
+            if job is not None:
+                with contextlib.suppress(KubeError, HubError, OSError):
+                    await self._whose.admit(job)
+
+    def _keep(self, kept: KeptJob, job: Tree, mirror: Mirror, pod: Pod) -> None:
+        """Keep a pod of a TrainJob, and follow what it prints."""
+        try:
+            kept_pod = self._archive.put_pod(kept, mirror.name, pod)
             self._archive.mark(kept, finished=is_finished(job))  # the hub may hear of a job's end before its pods
-        except (HubError, OSError):
-            log.exception("pod cannot be kept", extra={"pod": f"{metadata['namespace']}/{metadata['name']}"})
+        except NotKeptError:
+            return
+        except (HubError, OSError) as error:
+            self._refuse(mirror, pod.key, f"it cannot be kept: {error}")
             return
         for container in (*kept_pod.init_containers, *kept_pod.containers):
             self._follow(kept, kept_pod, container)
 
-    def _belongs(self, job: Tree, cluster: str, pod: Tree) -> bool:
-        is_local = trees.get(job, "spec", "managedBy") != names.MANAGED_BY_MULTIKUEUE
-        if is_local or cluster == HUB:
-            return is_local and cluster == HUB
-        placement = self._jobs.place(job)
-        noted = trees.get(pod, "metadata", "annotations", ANNOTATION_WORKLOAD)
-        return noted == placement.workload if noted else placement.cluster == cluster
+    def _refuse(self, mirror: Mirror, pod: Key, reason: str) -> None:
+        """Count a pod of which nothing is kept, and tell of it, once."""
+        if (mirror.name, pod) in self._refused:
+            return
+        self.refused += 1
+        self._refused[mirror.name, pod] = None
+        while len(self._refused) > _TOLD:
+            self._refused.popitem(last=False)
+        log.warning("pod is refused", extra={"cluster": mirror.name or "hub", "pod": str(pod), "reason": reason})
+
+    async def _flush(self) -> None:
+        while True:
+            await self._clock.sleep(self._settings.flush_interval)
+            await self._archive.flush()
 
     def _follow(self, kept: KeptJob, pod: KeptPod, container: str) -> None:
-        uid = pod.folder.name
+        uid = pod.uid
         known = self._followers.get((uid, container))
         if known is not None:
             known.update()
@@ -247,9 +337,8 @@ class Keeper:
 
     def _gone(self, kept: KeptJob, pod: KeptPod) -> None:
         """A pod went while nobody looked: its journals have all there will be."""
-        if self._leave(pod.folder.name):
+        if self._leave(pod.uid):
             return
-        for journal in pod.runs.values():
-            if journal.ended is None:
-                journal.finish(GONE)
+        for journal in list(pod.runs.values()):
+            self._archive.finish(kept, journal, GONE)
         kept.tell()

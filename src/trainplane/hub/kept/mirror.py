@@ -1,12 +1,19 @@
-"""The pods of one cluster that belong to JobSets, mirrored."""
+"""The pods of one cluster that say that they belong to JobSets, mirrored, and which of them do.
+
+What a pod says of itself is not believed: `accepted` holds those that were judged (`owners`), by uid.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from trainplane.api import names
+from trainplane.hub.errors import PodRefusedError
+from trainplane.hub.kept.owners import Owners
+from trainplane.hub.kept.pod import Pod, parse
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.projection import Index, Projection
@@ -17,10 +24,10 @@ from trainplane.kube.store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.resource import Resource
+    from trainplane.kube.projection import Entry, Sighting
+    from trainplane.kube.resource import Key, Resource
     from trainplane.kube.store import Change
 
 PROBE_SECONDS: Final = 5.0
@@ -37,18 +44,27 @@ class _Labelled(msgspec.Struct):
     metadata: _Meta
 
 
+class _Refused(msgspec.Struct):
+    refused: str = ""
+
+
 class Mirror:
     """The pods of a cluster; `name` is empty for the hub itself."""
 
     def __init__(self, name: str, client: Client, changed: Callable[[str, Change], None], clock: Clock) -> None:
         self.name = name
         self.client = client
+        self.owners = Owners(client)
+        self.accepted: dict[str, str] = {}
+        """By the uid of a pod: the uid of the TrainJob whose it is."""
         self.silence: str | None = None
         """Why the cluster cannot be reached, None when it can."""
         self.refusal: str | None = None
         """Why its pods cannot be seen although it answers: a role that is missing there."""
+        self.blindness: str | None = None
+        """Why it cannot be seen whose they are: a role that is missing there."""
         of_job = Index(_Labelled, lambda found: [_job(found.metadata)])
-        self._store = Store(PODS, Projection(fields=frozenset({"spec", "status"})), {_BY_JOB: of_job})
+        self._store = Store(PODS, Projection(transform=_stored), {_BY_JOB: of_job})
         self._clock = clock
         self.reflector = Reflector(
             client,
@@ -61,14 +77,32 @@ class Mirror:
         )
 
     @property
+    def is_hub(self) -> bool:
+        """Whether it is the hub itself, and no worker."""
+        return not self.name
+
+    @property
     def problem(self) -> str | None:
         """What keeps the hub from seeing what happens there, None if nothing does."""
-        return self.silence or self.refusal
+        return self.silence or self.refusal or self.blindness
 
-    def pods(self, namespace: str, job: str) -> list[Tree]:
-        """Return the pods of a JobSet, and so of the TrainJob of that name."""
-        keys = sorted(self._store.by_index(_BY_JOB, f"{namespace}/{job}"))
-        return [pod for key in keys if (pod := self._store.decode(key, dict)) is not None]
+    def pod(self, key: Key) -> Pod | None:
+        """Return a pod, None if it is gone; raises PodRefusedError."""
+        entry = self._store.entry(key)
+        return None if entry is None else pod_of(entry)
+
+    def keys(self, namespace: str, job: str) -> list[Key]:
+        """Return the pods that say that they are of a JobSet, and so of the TrainJob of that name."""
+        return sorted(self._store.by_index(_BY_JOB, f"{namespace}/{job}"))
+
+    def pods(self, namespace: str, job: str, uid: str) -> list[Pod]:
+        """Return the pods that are a TrainJob's."""
+        found = []
+        for key in self.keys(namespace, job):
+            if self.accepted.get(self._store.uid(key) or "") == uid:
+                with contextlib.suppress(PodRefusedError):
+                    found.append(self.pod(key))
+        return [pod for pod in found if pod is not None]
 
     def uids(self) -> frozenset[str]:
         """Return the uids of all pods."""
@@ -97,8 +131,30 @@ class _Refusals(Unobserved):
         self._mirror.refusal = None
 
     def stream_failed(self, resource: Resource, error: Exception) -> None:  # noqa: ARG002 an Observer's
-        if isinstance(error, ForbiddenError | UnauthorizedError):
+        if is_refusal(error):
             self._mirror.refusal = f"does not let MultiKueue's user see pods: {error}"
+
+
+def is_refusal(error: Exception) -> bool:
+    """Say whether an error is that we may not, and not that it did not work."""
+    return isinstance(error, ForbiddenError | UnauthorizedError)
+
+
+def pod_of(entry: Entry) -> Pod:
+    """Return the pod that a mirror stores; raises PodRefusedError with what kept it from being one."""
+    refused = entry.decode(_Refused).refused
+    if refused:
+        raise PodRefusedError(refused)
+    return entry.decode(Pod)
+
+
+def _stored(sighting: Sighting) -> Any:
+    """Return what is stored of a pod: what is kept of it, or why it is none."""
+    try:
+        return parse(sighting.raw)
+    except PodRefusedError as error:
+        metadata = {"name": sighting.key.name, "namespace": sighting.key.namespace, "uid": sighting.uid}
+        return {"metadata": metadata, "refused": str(error)}
 
 
 def _job(meta: _Meta) -> str:

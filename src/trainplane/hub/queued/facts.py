@@ -68,6 +68,8 @@ class Facts:
     model: Tree | None = None
     """On a worker: the hub's Workload, of which the worker's is or would be a copy."""
     namespace: Tree | None = None
+    namespace_labels: Mapping[str, Mapping[str, str]] | None = None
+    """Labels of all namespaces, read where a queue admits strictly in order: who is not selected holds nobody up."""
     local_queues: tuple[Tree, ...] = ()
     """Of all namespaces: several lead to one ClusterQueue."""
     cluster_queues: tuple[Tree, ...] = ()
@@ -140,11 +142,12 @@ def dispatching_check(facts: Facts, queue: Tree | None) -> Tree | None:
 async def gather(
     client: Client, namespace: str, name: str, workers: Workers | None = None, *, clock: Clock | None = None
 ) -> Facts:
-    """Read everything that concerns a TrainJob: at most 22 requests here and 11 for each worker it may go to.
+    """Read everything that concerns a TrainJob: at most 23 requests here and 12 for each worker it may go to.
 
     Eleven at first: the job, its Workload, runtime and Namespace, LocalQueues, ClusterQueues, Cohorts,
     ResourceFlavors, AdmissionChecks, Nodes, and the Workloads without quota. Without a Workload one more, the job's
-    events. For a job that waits for quota, up to `COHORT_LISTS` lists of Workloads with quota and `HOLDERS_ASKED` jobs.
+    events. Where a queue admits strictly in order, all Namespaces. For a job that waits for quota, up to `COHORT_LISTS`
+    lists of Workloads with quota and `HOLDERS_ASKED` jobs.
     On a hub, the MultiKueueConfig. A list of more than 500 objects takes one request for each 500.
 
     Raises:
@@ -177,7 +180,7 @@ async def _read(client: Client, facts: Facts) -> Facts:
     fields = {WORKLOADS: f"{_ADMITTED_TO}=", NAMESPACES: f"metadata.name={namespace}"}
     lists = await asyncio.gather(*(_list(client, kind, fields=fields.get(kind)) for kind in kinds))
     local_queues, cluster_queues, cohorts, flavors, checks, nodes, pending, spaces = lists
-    return replace(
+    read = replace(
         facts,
         namespace=next(iter(spaces or ()), None),
         local_queues=local_queues or (),
@@ -189,6 +192,17 @@ async def _read(client: Client, facts: Facts) -> Facts:
         pending=pending or (),
         unread=tuple(kind.plural for kind, found in zip(kinds, lists, strict=True) if found is None),
     )
+    return await _add_namespaces(client, read)
+
+
+async def _add_namespaces(client: Client, facts: Facts) -> Facts:
+    """Read whose Workloads a queue that admits strictly in order takes at all."""
+    if not any(trees.get(queue, "spec", "queueingStrategy") == "StrictFIFO" for queue in facts.cluster_queues):
+        return facts
+    found = await _list(client, NAMESPACES)
+    if found is None:
+        return facts
+    return replace(facts, namespace_labels={n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in found})
 
 
 async def _runtime_exists(client: Client, job: Tree) -> bool | None:

@@ -100,15 +100,24 @@ def message_of(obj: Tree | None, kind: str) -> str:
     return str((condition(obj, kind) or {}).get("message") or "")
 
 
-def waits(workload: Tree) -> bool:
-    """Say whether Kueue has a Workload in a queue: active, unfinished, ungated and without quota."""
+def waits(workload: Tree, now: datetime) -> bool:
+    """Say whether Kueue has a Workload in a queue: active, unfinished, ungated, without quota and not in back-off."""
     return (
         trees.get(workload, "spec", "active") is not False
         and not gates_of(workload)
         and not holds(workload, FINISHED)
         and not holds(workload, QUOTA_RESERVED)
         and (condition(workload, QUOTA_RESERVED) or {}).get("reason") != "OnHold"
+        and not _backs_off(workload, now)
     )
+
+
+def _backs_off(workload: Tree, now: datetime) -> bool:
+    """Say whether Kueue keeps an evicted Workload out of its queue for a while: it holds nobody up meanwhile."""
+    if (condition(workload, REQUEUED) or {}).get("status") == "False":
+        return True
+    until = moment(trees.get(workload, "status", "requeueState", "requeueAt"))
+    return until is not None and now < until
 
 
 def gates_of(obj: Tree | None) -> tuple[str, ...]:

@@ -26,8 +26,9 @@ from trainplane.api import tree as trees
 from trainplane.hub.errors import NoLogError, NoSuchTrainJobError
 from trainplane.hub.kept.jobs import is_finished
 from trainplane.hub.kept.keeper import HUB
+from trainplane.hub.kept.owners import look
 from trainplane.hub.queued import explain as queued
-from trainplane.hub.resources import EVENTS, TRAINJOBS
+from trainplane.hub.resources import EVENTS, NAMESPACES, TRAINJOBS
 from trainplane.hub.served import logquery, logs, view
 from trainplane.hub.served.authority import Access
 from trainplane.hub.served.documents import DOCUMENTS, ROOT, SUBRESOURCES
@@ -41,10 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from trainplane.api.tree import Tree
-    from trainplane.hub.kept.archive import Archive, KeptJob
+    from trainplane.hub.kept.archive import Archive
     from trainplane.hub.kept.follower import Follower
     from trainplane.hub.kept.jobs import Jobs
     from trainplane.hub.kept.keeper import Keeper
+    from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.authority import Authorizer, User
     from trainplane.hub.served.logquery import LogQuery, Run
     from trainplane.hub.workers import Workers
@@ -198,30 +200,36 @@ class Api:
     async def _log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:
         query = logquery.parse(request.query)
         job = await self._find(target)
-        if job is None and self.archive.latest(target.namespace, target.name) is None:
+        kept = await self._kept(target, job)
+        if job is None and kept is None:
             raise NoSuchTrainJobError(target.namespace, target.name)
         now = int(self.clock.now().timestamp() * 1_000_000_000)
         if query.follow and not query.previous:
             chunks = _limited(self._follow(target, query, now), query.limit_bytes)
-            return await self._send(request, self._warnings(target, job), chunks)
-        kept = self._kept(target, job)
+            return await self._send(request, self._warnings(job, kept), chunks)
         if kept is None:
             reason = self._problem(self.jobs.place(job).cluster) or self.jobs.place(job).reason if job else ""
             text = f"TrainJob {target.namespace}/{target.name} has had no pod yet ({reason}); follow=true waits for it"
             raise NoLogError(text)
         await self._settle(kept)
         chunks = _limited(self.readers.each(logs.read(kept, query, now)), query.limit_bytes)
-        return await self._send(request, self._warnings(target, job), chunks)
+        return await self._send(request, self._warnings(job, kept), chunks)
 
-    def _warnings(self, target: Target, job: Tree | None) -> list[str]:
+    def _warnings(self, job: Tree | None, kept: KeptJob | None) -> list[str]:
         """Say what keeps lines of a job from coming now; they follow when it is over."""
-        kept = self._kept(target, job)
         problem = self._problem(self.jobs.place(job).cluster) if job else None
         found = [problem] if problem else self.keeper.problems(kept) if kept else []
         return [f"lines may be missing for now: {text}" for text in found[:3]]
 
-    def _kept(self, target: Target, job: Tree | None) -> KeptJob | None:
-        return self.archive.job(job["metadata"]["uid"]) if job else self.archive.latest(target.namespace, target.name)
+    async def _kept(self, target: Target, job: Tree | None) -> KeptJob | None:
+        """Return what is kept of a TrainJob, or of the last one of its name in this very namespace.
+
+        A namespace that is deleted and made again may be another team's: what was in the former is not shown there.
+        """
+        if job is not None:
+            return self.archive.job(job["metadata"]["uid"])
+        namespace = await look(self.hub, NAMESPACES, target.namespace)
+        return None if namespace is None else self.archive.latest(target.namespace, target.name, namespace.uid)
 
     async def _settle(self, kept: KeptJob) -> None:
         """Wait a little for followers that have just begun to read."""
@@ -243,9 +251,9 @@ class Api:
             news = self.archive.news
             # One that was made a moment ago is not in the mirror yet; one that is gone is only seen by asking.
             job = self.jobs.get(target.namespace, target.name) or await self._find(target)
-            kept = self._kept(target, job)
-            if kept is not None:
-                break
+            kept = await self._kept(target, job)
+            if kept is not None and kept is await self._kept(target, await self._find(target)):
+                break  # asked, for a mirror may lag behind a namespace that was made again
             if job is None or is_finished(job):
                 return
             with contextlib.suppress(TimeoutError):
@@ -306,10 +314,8 @@ async def _limited(chunks: AsyncGenerator[bytes, None], limit: int | None) -> As
 
 
 def _runs(follower: Follower) -> bool:
-    states = trees.get(follower.pod.record.pod, "status", "containerStatuses") or ()
-    return any(
-        status.get("name") == follower.container and "waiting" not in (status.get("state") or {}) for status in states
-    )
+    status = follower.pod.pod.status_of(follower.container)
+    return status is not None and (status.state is None or status.state.waiting is None)
 
 
 def _json(tree: Tree, *warnings: str | None) -> web.Response:

@@ -19,8 +19,9 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.hub.resources import CONFIG_MAPS
-from trainplane.kube.errors import ForbiddenError, UnauthorizedError
+from trainplane.kube.errors import ConfigError, ForbiddenError, UnauthorizedError
 from trainplane.kube.resource import Resource
+from trainplane.kube.tls import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,45 +46,66 @@ class FrontProxy:
     authority: str
     """PEM of the authorities that sign the proxy's client certificate."""
     names: frozenset[str] = frozenset()
-    """Common names that the certificate may carry; empty: any."""
+    """Common names that the certificate may carry; empty: any, as for Kubernetes."""
     user_headers: tuple[str, ...] = ("X-Remote-User",)
     group_headers: tuple[str, ...] = ("X-Remote-Group",)
     uid_headers: tuple[str, ...] = ("X-Remote-Uid",)
     extra_prefixes: tuple[str, ...] = ("X-Remote-Extra-",)
 
 
-def front_proxy(config_map: Mapping[str, Any]) -> FrontProxy | None:
-    """Return what the ConfigMap says, None where the cluster has no aggregation layer."""
+def front_proxy(config_map: Mapping[str, Any]) -> FrontProxy:
+    """Return what the ConfigMap says, read as Kubernetes reads it: a list that is absent is empty.
+
+    So nobody is believed about a header that the API server does not list: it passes on what users send in such.
+
+    Raises:
+        UnauthorizedError: it names nobody, or not in a way that can be read; then nobody is believed.
+    """
     data: Mapping[str, str] = config_map.get("data") or {}
     authority = data.get("requestheader-client-ca-file")
     if not authority:
-        return None
+        raise _unusable(
+            "has no requestheader-client-ca-file: start the hub's API server with --requestheader-client-ca-file and "
+            "--proxy-client-cert-file"
+        )
+    if not _is_authority(authority):
+        raise _unusable("has a requestheader-client-ca-file that is no certificate in PEM: nobody is believed")
     return FrontProxy(
         authority,
-        frozenset(_listed(data, "requestheader-allowed-names", ())),
-        _listed(data, "requestheader-username-headers", ("X-Remote-User",)),
-        _listed(data, "requestheader-group-headers", ("X-Remote-Group",)),
-        _listed(data, "requestheader-uid-headers", ("X-Remote-Uid",)),
-        _listed(data, "requestheader-extra-headers-prefix", ("X-Remote-Extra-",)),
+        frozenset(_listed(data, "requestheader-allowed-names")),
+        _listed(data, "requestheader-username-headers"),
+        _listed(data, "requestheader-group-headers"),
+        _listed(data, "requestheader-uid-headers"),
+        _listed(data, "requestheader-extra-headers-prefix"),
     )
 
 
-async def load_front_proxy(client: Client) -> FrontProxy:
-    """Read the cluster's ConfigMap; raises UnauthorizedError where it names nobody."""
-    found = front_proxy(await client.get(CONFIG_MAPS, CONFIG_MAP, "kube-system"))
-    if found is None:
-        raise UnauthorizedError(
-            f"ConfigMap kube-system/{CONFIG_MAP} has no requestheader-client-ca-file: start the hub's API server with "
-            "--requestheader-client-ca-file and --proxy-client-cert-file"
-        )
-    return found
-
-
-def _listed(data: Mapping[str, str], key: str, default: Sequence[str]) -> tuple[str, ...]:
+def _is_authority(text: str) -> bool:
     try:
-        return tuple(msgspec.json.decode(data[key], type=list[str])) if key in data else tuple(default)
+        Tls(ca=text).context()
+    except ConfigError:
+        return False
+    return text.isascii()
+
+
+async def load_front_proxy(client: Client) -> FrontProxy:
+    """Read the cluster's ConfigMap; raises UnauthorizedError where it names nobody, or cannot be read."""
+    return front_proxy(await client.get(CONFIG_MAPS, CONFIG_MAP, "kube-system"))
+
+
+def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """Return a list, empty if it is absent or null; an empty name in one would be in every certificate and header."""
+    try:
+        listed = tuple(msgspec.json.decode(data.get(key) or "null", type=list[str] | None) or ())
     except msgspec.MsgspecError:
-        return tuple(default)
+        listed = ("",)
+    if not all(name.strip() for name in listed):
+        raise _unusable(f"has a {key} that is no JSON list of names: nobody is believed")
+    return listed
+
+
+def _unusable(problem: str) -> UnauthorizedError:
+    return UnauthorizedError(f"ConfigMap kube-system/{CONFIG_MAP} {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from trainplane.hub.served.logs import show
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from trainplane.hub.kept.archive import KeptJob
+    from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.logquery import LogQuery, Rank, Run
     from trainplane.hub.served.readers import Readers
 

@@ -11,8 +11,8 @@ from trainplane.hub.errors import NoLogError, QueryError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from trainplane.hub.kept.archive import KeptJob, KeptPod
     from trainplane.hub.kept.journal import Journal
+    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
 
 ALL: Final = "all"
 _PARAMETERS: Final = frozenset(

@@ -16,7 +16,7 @@ from trainplane.hub.served.logquery import choose
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.hub.kept.archive import KeptJob
+    from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.logquery import LogQuery, Rank, Run
 
 _SHARED: Final = 1 << 18

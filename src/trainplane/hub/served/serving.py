@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import ssl
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trainplane.hub.served.authority import FrontProxy, User
+    from trainplane.kube.certificates import ServingContext
     from trainplane.kube.listener import ListenerSettings
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Server:
         proxy: FrontProxy,
         settings: ListenerSettings,
         *,
-        tls: ssl.SSLContext,
+        tls: ServingContext,
         ready: Callable[[], str | None],
     ) -> None:
         self.proxy = proxy
@@ -58,9 +58,8 @@ class Server:
         self._api = api
         self._ready = ready
         # Optional, so that a probe without a certificate gets an answer, and a stranger one that says why not.
-        tls.verify_mode = ssl.CERT_OPTIONAL
-        tls.load_verify_locations(cadata=proxy.authority)
-        self.listener = Listener(self._serve, settings, tls=tls)
+        tls.verify_clients(proxy.authority)
+        self.listener = Listener(self._serve, settings, tls=tls.context)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         path = path_of(request)

@@ -65,7 +65,7 @@ class Storage:
         """Return an object; raises NotFoundError."""
         found = self.objects.get(collection, {}).get(key)
         if found is None:
-            raise NotFoundError(f'{collection.plural} "{key.name}" not found')
+            raise NotFoundError(f'{collection.plural} "{key.name}" not found', details={"name": key.name})
         return found
 
     def at(self, collection: Collection, revision: int) -> dict[Key, Tree]:
@@ -178,7 +178,7 @@ class Storage:
         dropped = [leaf for leaf in self.applied.get(slot, {}) if leaf not in leaves and leaf not in others]
         if before is None:
             if subresource:
-                raise NotFoundError(f'{collection.plural} "{key.name}" not found')
+                raise NotFoundError(f'{collection.plural} "{key.name}" not found', details={"name": key.name})
             after = self.create(collection, key.namespace, obj, dry_run=dry_run)
         else:
             merged = merge_patch(before, content)

@@ -10,8 +10,8 @@ from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
 from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
-from trainplane.render.resources import over_limit
-from trainplane.render.targets import job_patches, pod_spec_of
+from trainplane.render.resources import over_limit, uneven
+from trainplane.render.targets import job_patches, path_of, pod_spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class JobSet(Plugin):
         yield Rendered(tree, marks)
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
-        """Refuse a container that requests more than its limit, and patches of variables that have their own field.
+        """Refuse resources that no pod may have, and patches of variables that have their own field.
 
         That a patch's targets exist is judged before there is a plan (`targets`).
         """
@@ -70,13 +70,21 @@ class JobSet(Plugin):
                     f"with the runtime's resources, the pod would request {request} of {name} and be limited to "
                     f"{limit}: set both in resourcesPerNode",
                 )
-        for _, path, change in job_patches(trees.get(plan.job.tree, "spec", "runtimePatches") or ()):
+            for name, request, limit in uneven(container):
+                yield Finding(
+                    "spec.trainer.resourcesPerNode",
+                    f"with the runtime's resources, the pod would request {request} of {name} and be limited to "
+                    f"{limit}, and of {name} Kubernetes wants both to be equal: write it in one of them, or the same",
+                )
+        for manager, change in job_patches(trees.get(plan.job.tree, "spec", "runtimePatches") or ()):
             for container in pod_spec_of(change).get("containers") or ():
                 name = container.get("name", "")
                 if container.get("env") and name in _MANAGED:
+                    path = path_of(manager, change)
                     place = f"{path}.template.spec.template.spec.containers[name={name}].env"
                     yield Finding(place, f"variables of container {name} are set in {_MANAGED[name]}: move them there")
             for place in ("template.metadata", "template.spec.template.metadata"):
                 ignored = sorted((trees.get(change, *place.split(".")) or {}).keys() - {"labels", "annotations"})
                 if ignored:
+                    path = path_of(manager, change)
                     yield f"{path}.{place}: only labels and annotations are taken, {', '.join(ignored)} has no effect"
