@@ -11,6 +11,7 @@ HubError
 ├── ManifestError             a TrainJob that was given as text cannot be read                         user
 ├── NoLogError                no container of what was asked for has printed anything yet   retryable  cluster
 ├── QueryError                a parameter of a request to the hub's API is wrong                       user
+├── TooManyReadersError       as many logs are being read as there may be at once           retryable  user
 ├── ArchiveError              the volume of kept logs cannot be used                                   admin
 ├── RecordError               a record on the volume is damaged, or of a newer release                 admin
 ├── FullError                 the volume has no room for more, and nothing may go           retryable  admin
@@ -113,6 +114,12 @@ class NoLogError(HubError):
 
 class QueryError(HubError):
     """A request to the hub's API asks for something that there cannot be."""
+
+
+class TooManyReadersError(HubError):
+    """A user, a namespace or all together read as many logs as they may at once."""
+
+    retryable = True
 
 
 class ArchiveError(HubError):

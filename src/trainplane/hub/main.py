@@ -25,6 +25,7 @@ from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.served.api import Api
 from trainplane.hub.served.authority import Authorizer, load_front_proxy
 from trainplane.hub.served.fronts import AUDIENCE, Fronts
+from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.serving import Server, follow_front_proxy
 from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
@@ -74,8 +75,17 @@ class Hub:
         self.jobs = Jobs(client, clock)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
         self.authorizer = Authorizer(client, clock)
+        self.readers = Readers(settings.readers)
         self.api = Api(
-            client, self.workers, self.jobs, self.keeper, self.archive, self.authorizer, clock, behind=self.behind
+            client,
+            self.workers,
+            self.jobs,
+            self.keeper,
+            self.archive,
+            self.authorizer,
+            clock,
+            self.readers,
+            self.behind,
         )
         self.tls = ServingContext()
         self.certificates = certificates(
@@ -99,6 +109,7 @@ class Hub:
         server = Server(self.api, proxy, self.settings.listen, tls=self.tls, ready=self.unready, fronts=fronts)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
+            stack.callback(self.readers.close)
             stack.push_async_callback(self.workers.close)
             if isinstance(self.certificates, FileCertificates):
                 self.certificates.load()
