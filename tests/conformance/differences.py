@@ -145,8 +145,8 @@ RENDERING = (
     ),
     Declared(
         "accelerators",
-        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, for claimed devices (DRA), and for a runtime's GPUs when the "
-        "TrainJob asks for CPUs; "
+        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, for claimed devices (DRA), and for a runtime's GPUs when "
+        "the TrainJob asks for CPUs; "
         "for TPUs, Neuron devices and Gaudis it is their number",
         "the reference counts CPUs there, on a pod that has an accelerator (§11.15)",
         rendered.counts_accelerators,

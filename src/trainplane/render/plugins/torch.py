@@ -123,8 +123,8 @@ def _processes(plan: Plan, policy: TorchPolicy) -> int | str:
     """Return processes per node, or the word by which torch counts devices itself.
 
     `cpu`, and `auto` without a device, mean one process for each processor of the container: torch would count those of
-    the machine. It would also count them where there are TPUs, Neuron cores or Gaudis, which it does not know. Of devices
-    that a container claims (DRA) only the node that runs it knows how many there are: torch counts them.
+    the machine. It would also count them where there are TPUs, Neuron cores or Gaudis, which it does not know. How many
+    devices a container claims (DRA) is known only where it runs: torch counts them.
     """
     said = _said_processes(plan, policy)
     node = _node(plan)
