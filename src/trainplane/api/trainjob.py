@@ -15,10 +15,10 @@ from trainplane.api.tree import Tree
 _INT32_MAX = 2**31 - 1
 _INT32_MIN = -(2**31)
 
-_MOST_WORDS: Final = 16_384
-"""Entries of a command or of arguments: what 2 MiB, which is all that Linux passes to a process, hold at 128 each."""
-_MOST_VARIABLES: Final = 4096
-"""Variables of a container: 32 times v2.3's limit, which real jobs passed."""
+_MOST_WORDS: Final = 8192
+"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass. Linux passes 2 MiB to a process."""
+_MOST_VARIABLES: Final = 2048
+"""Variables of a container: 16 times v2.3's limit, which real jobs pass."""
 
 _ENV = Field(ref="core.v1.EnvVar")
 
