@@ -13,6 +13,7 @@ from tests.security.fuzz.targets.queues import Queues
 from tests.security.fuzz.targets.readings import Readings
 from tests.security.fuzz.targets.reviews import ReviewBytes, Reviews
 from tests.security.fuzz.targets.snapshots import SnapshotTexts
+from tests.security.fuzz.targets.views import Views
 from tests.security.fuzz.targets.watches import Watches
 
 if TYPE_CHECKING:
@@ -22,6 +23,6 @@ TARGETS: Final[dict[str, type[Target]]] = {
     target.name: target
     for target in (
         *(Reviews, ReviewBytes, Kubeconfigs, LogQueries, Watches, Queues, KeptPods, Archives, SnapshotTexts),
-        *(Quantities, Generations, FrontProxies, Readings),
+        *(Quantities, Generations, FrontProxies, Readings, Views),
     )
 }
