@@ -1,12 +1,11 @@
 """TrainJob: one training run, said in terms of a runtime."""
 
-from datetime import datetime
 from typing import Annotated, ClassVar, Final
 
 from msgspec import field
 
 from trainplane.api import names
-from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Rule, always, keyed
+from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Moment, Rule, always, keyed
 from trainplane.api.meta import Condition, ObjectMeta
 from trainplane.api.patches import PodTemplateOverride, RuntimePatch, TargetedPodSpecOverride
 from trainplane.api.runtime import MOST_NODES, PROCESS_WORDS
@@ -226,7 +225,7 @@ class TrainerStatus(Envelope, frozen=True):
     metrics: Annotated[list[Metric], Field("The latest figures.", list_type="atomic", max_items=256)] = field(
         default_factory=list
     )
-    last_updated_time: Annotated[datetime | None, Field("When this was reported.", format="date-time")] = None
+    last_updated_time: Annotated[Moment | None, Field("When this was reported.", format="date-time")] = None
 
 
 class TrainJobStatus(Envelope, frozen=True):

@@ -24,12 +24,11 @@ T = TypeVar("T")
 LINE_MAX = 256 << 20
 """Bytes of the longest line accepted. etcd refuses objects of a few MB; this only stops a stream that never breaks."""
 
-
 LONGEST_RETRY = 86400
-"""Seconds of the longest wait that a Status may ask for and be believed."""
+"""Seconds of the longest wait that a server may ask for and be believed."""
 
-MALFORMED = (msgspec.MsgspecError, RecursionError)
-"""What decoders raise for an answer that is no JSON, does not fit its type, or is nested deeper than anything sane."""
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoders raise for bytes that are no JSON, do not fit their type, are no UTF-8, or are nested without sense."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -154,7 +153,7 @@ def error_from_status(body: bytes, code: int = 500, headers: Mapping[str, str] |
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return how long `Retry-After` asks to wait, None without one or with nonsense.
+    """Return how long `Retry-After` asks to wait, at most `LONGEST_RETRY`; None without one or with nonsense.
 
     A date counts against `now`, or, without it, against the answer's own `Date`, which needs no common clock.
     """
@@ -162,13 +161,13 @@ def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None)
     if value is None:
         return None
     if value.strip().isdecimal() and value.isascii():
-        return float(value)
+        return min(float(value), LONGEST_RETRY)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 slow to import, and servers hardly ever send a date
 
     try:
         until = parsedate_to_datetime(value)
         since = now or parsedate_to_datetime(headers["Date"])
-        return max(0.0, (until - since).total_seconds())
+        return min(max(0.0, (until - since).total_seconds()), LONGEST_RETRY)
     except (ValueError, TypeError, KeyError):
         return None
 

@@ -26,7 +26,7 @@ import msgspec
 
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.codec import decoder
+from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.errors import (
     ApiError,
     BadRequestError,
@@ -339,7 +339,7 @@ class Reflector:
         """Take note of how far the stream has come; returns the list if it still goes on."""
         try:
             meta = decoder(_Bookmark).decode(raw).metadata
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise StreamError(f"a bookmark without resourceVersion: {error}") from error
         resource_version = _number(meta.resource_version)
         if listing is None:
@@ -411,7 +411,8 @@ def _from_the_future(error: KubeError) -> bool:
     """Whether the server says that it has not come as far as the resourceVersion we asked to resume from."""
     if not isinstance(error, ApiError):
         return False
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes) or (
-        "Too large resource version" in error.message
-    )
+    causes = error.details.get("causes")
+    return any(
+        isinstance(cause, dict) and cause.get("reason") == "ResourceVersionTooLarge"
+        for cause in (causes if isinstance(causes, list) else ())
+    ) or ("Too large resource version" in error.message)
