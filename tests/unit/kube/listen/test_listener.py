@@ -44,6 +44,8 @@ class Peer:
         self.reader, self.writer = reader, writer
 
     async def send(self, data: bytes) -> None:
+        if self.writer.transport.is_closing():  # uvloop's transports raise RuntimeError then
+            raise ConnectionResetError
         self.writer.write(data)
         await self.writer.drain()
 
