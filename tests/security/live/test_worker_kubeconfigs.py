@@ -37,6 +37,8 @@ Tree = dict[str, Any]
 ATTACKER = "author of a worker's Secret"
 SECRET = "hunter2_is_no_name"
 """In every place where a token is, or where somebody may have put one by mistake."""
+PAINT = "\033[2J\033[H\x9b32mall is well"
+"""Clears a terminal and writes something else on it."""
 PATIENCE = 60
 """Seconds for what must happen: for a bug, not for pacing. The hub looks at its fleet every five."""
 
@@ -184,6 +186,7 @@ class Attack:
     stage: Stage
     clear: Ear
     gate: Ear
+    painter: Ear
     job: str
     """Path of a TrainJob that is on worker `turned`."""
 
@@ -195,14 +198,16 @@ def attack(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     trainplane.install_crds(cluster)
     stage = Stage(cluster, folder)
     clear, gate = Ear(cluster), Ear(cluster, _asks_for_certificates(cluster))
+    painter = Ear(cluster, _serving(cluster), b"HTTP/1.1 403 Forbidden\r\n\r\n" + PAINT.encode())
     _prepare(stage, clear, gate)
-    attack = Attack(stage, clear, gate, _job_on(stage, "turned"))
+    stage.join("painter", _trusting(cluster, painter, [{"token": "t"}]))
+    attack = Attack(stage, clear, gate, painter, _job_on(stage, "turned"))
     if hub.ENGINE not in cluster.engines():
         hub.install(cluster)
     yield attack
     stage.leave()
-    clear.close()
-    gate.close()
+    for ear in (clear, gate, painter):
+        ear.close()
 
 
 def _prepare(stage: Stage, clear: Ear, gate: Ear) -> None:
@@ -356,6 +361,15 @@ def test_attack_the_admin_who_looks_at_the_fleet(attack: Attack, words: tuple[st
     assert "leak-0" in said.output
     assert SECRET not in said.output
     assert attack.stage.evidence() == []
+
+
+@pytest.mark.attack("worker's admin", "the hub's admin reads on the terminal what the worker wrote there")
+def test_repaint_the_admins_terminal(attack: Attack) -> None:
+    said = attack.stage.fleet("check", "--timeout", "2")
+    assert attack.painter.heard, "the worker is asked"
+    assert "all is well" in said.output
+    assert "\033" not in said.output
+    assert "\x9b" not in said.output
 
 
 @pytest.mark.attack("user with a TrainJob", "a worker's token, from the problem that their job's status tells")
