@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
+from trainplane.kube.access import PathAccess
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
@@ -230,8 +231,10 @@ class Operator:
             listeners.append(server.listener)
         metrics = self.settings.metrics()
         if metrics is not None:
-            tls = self.tls.context if configuration.metrics.secure_serving else None
-            listeners.append(self.metrics.server(metrics, tls=tls))
+            secure = configuration.metrics.secure_serving
+            access = PathAccess(self.client, self.clock) if secure and configuration.metrics.auth.enabled else None
+            tls = self.tls.context if secure else None
+            listeners.append(self.metrics.server(metrics, tls=tls, access=access))
         return listeners
 
     def _certificates_check(self) -> str | None:
