@@ -136,7 +136,7 @@ class Reviewer:
 
 def authorizer(reviewer: Reviewer, **settings: Any) -> tuple[Authorizer, FakeClock]:
     clock = FakeClock()
-    return Authorizer(reviewer, clock, **settings), clock  # type: ignore[arg-type]
+    return Authorizer(reviewer, clock, **settings), clock
 
 
 async def test_the_hub_is_asked_with_all_that_it_knows_of_the_user() -> None:

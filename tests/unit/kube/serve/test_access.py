@@ -28,7 +28,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.tokens: dict[str, dict[str, Any]] = {"good": SCRAPER, "poor": {"username": "poor"}}
-        self.allowed = {SCRAPER["username"]}
+        self.allowed = {NAME}
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self.error: Exception | None = None
         self.under_way = self.most_under_way = 0
@@ -64,13 +64,13 @@ def access(cluster: Cluster, clock: FakeClock) -> PathAccess:
 
 async def test_the_cluster_is_asked_for_token_and_path(cluster: Cluster, access: PathAccess) -> None:
     user = await access.check("Bearer good", "get", "/metrics")
-    assert user == User(SCRAPER["username"], ("g",), "7", (("k", ("v",)),))
+    assert user == User(NAME, ("g",), "7", (("k", ("v",)),))
     assert cluster.asked == [
         ("tokenreviews", {"token": "good"}),
         (
             "subjectaccessreviews",
             {
-                "user": SCRAPER["username"],
+                "user": NAME,
                 "groups": ["g"],
                 "uid": "7",
                 "extra": {"k": ["v"]},
