@@ -86,7 +86,7 @@ ADMISSION = (
     ),
     Declared(
         "numbers",
-        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch and MPI",
+        "403 for `numNodes` below 1, and for `numProcPerNode` below 1 with Torch and MPI",
         "the reference's main branch refuses them too; v2.3 runs something else in silence",
         it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
     ),
@@ -145,7 +145,8 @@ RENDERING = (
     ),
     Declared(
         "accelerators",
-        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, and for a runtime's GPUs when the TrainJob asks for CPUs; "
+        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, for claimed devices (DRA), and for a runtime's GPUs when "
+        "the TrainJob asks for CPUs; "
         "for TPUs, Neuron devices and Gaudis it is their number",
         "the reference counts CPUs there, on a pod that has an accelerator (§11.15)",
         rendered.counts_accelerators,

@@ -173,7 +173,7 @@ def _conditions(found: Difference) -> tuple[set[str], ...]:
 
 def holds_ttl(found: Difference) -> bool:
     """Match a JobSet without the TTL of its runtime until its end was reported, and one more change of it then."""
-    asked = it.runtime(found.case)["spec"].get("template", {}).get("spec", {}).get("ttlSecondsAfterFinished")
+    asked = it.runtime(found.case).get("spec", {}).get("template", {}).get("spec", {}).get("ttlSecondsAfterFinished")
     if asked is None or not it.within(found, "JobSet"):
         return False
     reports = [step.status.get("conditions", ()) for step in it.so_far(found) if isinstance(step, Report)]

@@ -68,9 +68,9 @@ def counts_accelerators(found: Difference) -> bool:
         return False
     job = it.job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
     resources = [job, *(one.get("resources", {}) for one in it.containers(found.case))]
-    given = [item for entry in resources for amounts in entry.values() for item in amounts.items()]
+    given = [item for entry in resources for kind in ("limits", "requests") for item in entry.get(kind, {}).items()]
     if found.ours == "auto":
-        return any(_GPU.search(name) for name, _ in given)
+        return any(_GPU.search(name) for name, _ in given) or any(entry.get("claims") for entry in resources)
     return any(_DEVICE.search(name) and str(amount) == found.ours for name, amount in given)
 
 

@@ -231,7 +231,7 @@ async def test_another_release_that_renders_otherwise_stops_nothing_that_runs() 
     world = await admitted()
     jobset = world.job_set()
     assert jobset is not None
-    applied = {"manager": "trainer", "operation": "Apply", "time": LAST, "fieldsV1": {}}
+    applied = {"manager": "trainer", "operation": "Apply", "time": FIRST, "fieldsV1": {}}  # as it was admitted
     world.put(JOB_SETS, {**jobset, "metadata": {**jobset["metadata"], "managedFields": [applied]}})
     pod = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     pod.setdefault("metadata", {})["labels"] = {"as": "an older release made it"}

@@ -200,7 +200,7 @@ async def test_a_replica_hears_of_a_new_secret_at_once() -> None:
     async with FakeServer() as server, server.client() as client:
         settings = ManagedSettings("ns", "certificates", CertificatePolicy(("a.b.svc",)), interval=3600)
         old = ManagedCertificates(client, settings, ServingContext(), SystemClock())
-        tasks = [asyncio.create_task(old.run()), asyncio.create_task(old.reflector(client).run())]
+        tasks = [asyncio.create_task(old.run()), *(asyncio.create_task(one.run()) for one in old.reflectors(client))]
         before = await until(lambda: old.bundle)
         server.remove(SECRETS, "certificates", "ns")
         await until(lambda: server.objects(SECRETS))

@@ -85,7 +85,7 @@ class _Reader:
     def _value(self, node: yaml.Node, path: Path) -> Any:
         self._values += 1
         if self._values > MOST_VALUES:  # a few anchors can come to any number
-            raise UnreadableError(self._lines[()], f"the document {too_many(self._values)}")
+            raise UnreadableError(self._lines[()], f"the document {too_many()}")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if any(node is one for one in self._around):

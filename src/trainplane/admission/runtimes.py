@@ -13,8 +13,9 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.bounds import MOST_PODS
 from trainplane.api.jobset import JobSetTemplate
-from trainplane.render.findings import Finding, Verdict
+from trainplane.render.findings import Finding, Verdict, written
 from trainplane.render.pipeline import too_many_pods
+from trainplane.render.references import lost_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,12 @@ def _judge_pods(runtime: Tree, most: int) -> Iterator[Finding]:
 
 def _judge(runtime: Tree) -> Iterator[Finding]:
     template = JobSetTemplate(trees.get(runtime, "spec", "template") or {})
+    yield from _judge_jobs(template)
+    for path, problem in lost_jobs(template.tree):
+        yield Finding(written(("spec", "template", *path)), problem, "NotFound")
+
+
+def _judge_jobs(template: JobSetTemplate) -> Iterator[Finding]:
     for index, job in enumerate(template.jobs):
         container = names.CONTAINER_OF_ANCESTOR.get(job.ancestor or "")
         if container is None:

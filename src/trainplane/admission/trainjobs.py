@@ -20,6 +20,7 @@ from trainplane.admission.frozen import judge_frozen
 from trainplane.admission.generations import turn
 from trainplane.admission.kueue import judge_entry
 from trainplane.admission.lengths import judge_names
+from trainplane.admission.quota import judge_counted
 from trainplane.admission.runtimes import deprecation, is_deprecated
 from trainplane.api import names
 from trainplane.api.document import read
@@ -89,7 +90,13 @@ def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline:
     own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None)])
     if runtime is None:
         return Verdict((_missing(job),)) + own
-    own += Verdict.of([*_judge_numbers(job, None, runtime), *judge_names(job, runtime, pipeline)])
+    own += Verdict.of(
+        [
+            *_judge_numbers(job, None, runtime),
+            *judge_names(job, runtime, pipeline),
+            *judge_counted(job.tree, runtime),
+        ]
+    )
     return own + pipeline.validate(job, None, runtime)
 
 
@@ -156,8 +163,8 @@ def _judge_numbers(job: Document[TrainJob], before: Document[TrainJob] | None, r
     known = before.view.spec.trainer if before else None
     if trainer is None or trainer == known:
         return
-    if trainer.num_nodes is not None and trainer.num_nodes < 0:
-        yield Finding("spec.trainer.numNodes", f"must be 0 or more, not {trainer.num_nodes}: it is a number of pods")
+    if trainer.num_nodes is not None and trainer.num_nodes < 1:
+        yield Finding("spec.trainer.numNodes", f"must be 1 or more, not {trainer.num_nodes}: it is a number of pods")
     processes = trainer.num_proc_per_node
     if known and processes == known.num_proc_per_node:
         return

@@ -70,7 +70,7 @@ def decode_tree(data: bytes) -> Any:
     check_size(data)
     try:
         return msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DecodeError("", f"not JSON: {error}") from error
     except RecursionError as error:
         raise DecodeError("", too_deep()) from error

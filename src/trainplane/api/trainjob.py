@@ -1,12 +1,11 @@
 """TrainJob: one training run, said in terms of a runtime."""
 
-from datetime import datetime
 from typing import Annotated, ClassVar, Final
 
 from msgspec import field
 
 from trainplane.api import names
-from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Rule, always, keyed
+from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Moment, Rule, always, keyed
 from trainplane.api.meta import Condition, ObjectMeta
 from trainplane.api.patches import PodTemplateOverride, RuntimePatch, TargetedPodSpecOverride
 from trainplane.api.runtime import MOST_NODES, PROCESS_WORDS
@@ -15,10 +14,10 @@ from trainplane.api.tree import Tree
 _INT32_MAX = 2**31 - 1
 _INT32_MIN = -(2**31)
 
-_MOST_WORDS: Final = 16_384
-"""Entries of a command or of arguments: what 2 MiB, which is all that Linux passes to a process, hold at 128 each."""
-_MOST_VARIABLES: Final = 4096
-"""Variables of a container: 32 times v2.3's limit, which real jobs passed."""
+_MOST_WORDS: Final = 8192
+"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass. Linux passes 2 MiB to a process."""
+_MOST_VARIABLES: Final = 2048
+"""Variables of a container: 16 times v2.3's limit, which real jobs pass."""
 
 _ENV = Field(ref="core.v1.EnvVar")
 
@@ -226,7 +225,7 @@ class TrainerStatus(Envelope, frozen=True):
     metrics: Annotated[list[Metric], Field("The latest figures.", list_type="atomic", max_items=256)] = field(
         default_factory=list
     )
-    last_updated_time: Annotated[datetime | None, Field("When this was reported.", format="date-time")] = None
+    last_updated_time: Annotated[Moment | None, Field("When this was reported.", format="date-time")] = None
 
 
 class TrainJobStatus(Envelope, frozen=True):

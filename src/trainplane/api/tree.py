@@ -3,6 +3,9 @@
 A tree is what `json` makes of a document. Nothing here changes a tree in place: `put` and `drop` return a new one that
 shares every part they did not touch, so a tree may be handed to anyone and compared by identity part by part.
 
+What somebody else wrote may have any part of any type. `fields`, `entries`, `text` and `number` read it as what it
+ought to be, and anything else as not there.
+
 A step of a path is a key of an object, an index of a list, or `("name", "node")`: the entry of a list whose `name` is
 `node`, which is how Kubernetes keys its lists.
 """
@@ -28,6 +31,30 @@ def get(tree: Any, *path: Step) -> Any:
             return None
         tree = tree[place]
     return tree
+
+
+def fields(tree: Any, *path: Step) -> Tree:
+    """Return the object at a path; an empty one if there is none."""
+    found = get(tree, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def entries(tree: Any, *path: Step) -> list[Tree]:
+    """Return the objects of the list at a path; none if there is no list."""
+    found = get(tree, *path)
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def text(tree: Any, *path: Step) -> str | None:
+    """Return the text at a path; None if there is none, or an empty one."""
+    found = get(tree, *path)
+    return found if isinstance(found, str) and found else None
+
+
+def number(tree: Any, *path: Step) -> int | None:
+    """Return the whole number at a path; None if there is none."""
+    found = get(tree, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def put(tree: Any, *path: Step, value: Any) -> Any:

@@ -8,6 +8,7 @@ HubError
 ├── NoSuchWorkerError         no MultiKueueCluster has that name                                       user
 ├── WorkerCredentialsError    the worker's kubeconfig is missing, or Kueue would refuse it             admin
 ├── WorkerUnreachableError    the worker did not answer, or refused the credentials         retryable  cluster
+├── UnreadableError           an object of a cluster does not look like its kind                       cluster
 ├── ManifestError             a TrainJob that was given as text cannot be read                         user
 ├── NoLogError                no container of what was asked for has printed anything yet   retryable  cluster
 ├── QueryError                a parameter of a request to the hub's API is wrong                       user
@@ -99,6 +100,12 @@ class WorkerUnreachableError(HubError):
         self.cluster = cluster
         self.cause = cause
         super().__init__(f"worker {cluster} cannot be reached: {cause}")
+
+
+class UnreadableError(HubError):
+    """A cluster sent an object that is none of its kind."""
+
+    whose = "cluster"
 
 
 class ManifestError(HubError):

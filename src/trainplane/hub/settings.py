@@ -46,6 +46,8 @@ class Settings:
     """Where Kueue has the workers' kubeconfigs."""
     certificates: Path | None = None
     """Folder with tls.crt and tls.key; None: the server makes its own, and tells the APIService."""
+    front_account: str | None = None
+    """`system:serviceaccount:NAMESPACE:NAME` of the fronts that may speak for users; None: there are none."""
     listen: ListenerSettings = field(default_factory=lambda: _listen(8443))
     """Where the API server calls."""
     retention: Retention = field(default_factory=Retention)
@@ -59,15 +61,15 @@ class Settings:
 def parse(arguments: Sequence[str]) -> Settings:
     """Read the flags; argparse ends the process with a message for a wrong one."""
     flags = _parser().parse_args(list(arguments))
-    host, _, port = flags.listen.rpartition(":")
     return Settings(
         data=flags.data,
         kubeconfig=flags.kubeconfig,
-        namespace=flags.namespace or _own_namespace(),
+        namespace=flags.namespace or own_namespace(),
         service=flags.service,
         kueue_namespace=flags.kueue_namespace,
         certificates=flags.tls_cert_dir,
-        listen=_listen(int(port), host.strip("[]") or None),
+        front_account=flags.front_account,
+        listen=listen_at(flags.listen),
         retention=Retention(
             flags.keep_job_bytes,
             flags.keep_total_bytes,
@@ -96,7 +98,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--service", default="trainplane-hub", help="the Service that the APIService names")
     parser.add_argument("--kueue-namespace", default=KUEUE_NAMESPACE, help="where Kueue has the workers' kubeconfigs")
     parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
-    parser.add_argument("--listen", type=_address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    parser.add_argument("--front-account", help="system:serviceaccount:NAMESPACE:NAME of the fronts, if there are any")
+    parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
     parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
     parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")
@@ -111,7 +114,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _address(text: str) -> str:
+def address(text: str) -> str:
+    """Return an address to listen at, checked; for argparse."""
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{host}{separator}{port} is no address: write :PORT or HOST:PORT")
@@ -132,7 +136,14 @@ def _duration(text: str) -> float:
     return float(int(found[1]) * _SECONDS[found[2]])
 
 
-def _own_namespace() -> str:
+def listen_at(text: str) -> ListenerSettings:
+    """Return where `:8443`, `127.0.0.1:8443` or `[::1]:8443` means to listen."""
+    host, _, port = text.rpartition(":")
+    return _listen(int(port), host.strip("[]") or None)
+
+
+def own_namespace() -> str:
+    """Return the pod's own namespace, or where the hub server is installed by default."""
     try:
         return (SERVICE_ACCOUNT / "namespace").read_text().strip() or DEFAULT_NAMESPACE
     except OSError:

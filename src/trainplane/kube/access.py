@@ -1,18 +1,13 @@
-"""Who somebody is and what they may: questions to the API server about others than ourselves.
+"""Delegated authorization: the API server is asked what a user may (SubjectAccessReview), so its RBAC decides.
 
-A server of ours that people call directly asks as Kubernetes' own do: TokenReview says whose a bearer token is, and
-SubjectAccessReview what that user may, so the cluster's RBAC decides. Whoever asks needs the right to create both
-(ClusterRole system:auth-delegator). Answers are remembered for a while; what cannot be asked is refused.
+Answers are remembered for seconds. What cannot be asked is not allowed: the error is raised.
 """
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
-from trainplane.kube.errors import ForbiddenError, UnauthorizedError
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -20,12 +15,9 @@ if TYPE_CHECKING:
 
     from trainplane.kube.clock import Clock
 
-TOKEN_REVIEWS: Final = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", namespaced=False)
 SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
 )
-ASKED_AT_ONCE: Final = 4
-"""Tokens that are reviewed at the same time: whoever sends tokens of their own making loads the API server no more."""
 
 V = TypeVar("V")
 
@@ -115,76 +107,13 @@ class AccessReviews:
             "extra": {key: list(values) for key, values in user.extra},
             **attributes,
         }
-        status = await _reviewed(self._client, SUBJECT_ACCESS_REVIEWS, spec)
+        status = await reviewed(self._client, SUBJECT_ACCESS_REVIEWS, spec)
         if status.get("allowed") is True and not status.get("denied"):
             return None
         return str(status.get("reason") or status.get("evaluationError") or "")
 
 
-class TokenReviews:
-    """Asks whose a bearer token is. Tokens are remembered by their digest, and stand in no message and no log."""
-
-    def __init__(
-        self, client: Reviewer, clock: Clock, *, known_seconds: float, unknown_seconds: float, most: int = 1024
-    ) -> None:
-        self._client = client
-        self._known = Remembered[User](clock, known_seconds, most)
-        self._unknown = Remembered[bool](clock, unknown_seconds, most)
-        self._turn = asyncio.Semaphore(ASKED_AT_ONCE)
-
-    async def user_of(self, token: str) -> User:
-        """Return whose a token is; raises UnauthorizedError, or KubeError if that cannot be asked."""
-        key = hashlib.sha256(token.encode()).digest()
-        user = self._known.get(key)
-        if user is None and not self._unknown.get(key):
-            async with self._turn:
-                user = self._known.get(key)  # asked for somebody else, while we waited
-                if user is None and not self._unknown.get(key):
-                    user = await self._ask(token)
-                    if user is None:
-                        self._unknown.put(key, answer=True)
-                    else:
-                        self._known.put(key, user)
-        if user is None:
-            raise UnauthorizedError("the bearer token is none that this cluster knows, or is over")
-        return user
-
-    async def _ask(self, token: str) -> User | None:
-        status = await _reviewed(self._client, TOKEN_REVIEWS, {"token": token})
-        found = status.get("user") or {}
-        name = found.get("username")
-        if status.get("authenticated") is not True or status.get("error") or not name:
-            return None
-        extra = sorted((key, tuple(values)) for key, values in (found.get("extra") or {}).items())
-        return User(str(name), tuple(found.get("groups") or ()), str(found.get("uid") or ""), tuple(extra))
-
-
-class PathAccess:
-    """Lets in who may read a path of ours, as controller-runtime's filter of metrics does.
-
-    Remembered are a token's user and what that user may for 60 s, as there for a token, so a scrape every few seconds
-    costs two reviews a minute; and a no of either kind for 10 s.
-    """
-
-    def __init__(self, client: Reviewer, clock: Clock) -> None:
-        self._tokens = TokenReviews(client, clock, known_seconds=60.0, unknown_seconds=10.0)
-        self._access = AccessReviews(client, clock, allowed_seconds=60.0, denied_seconds=10.0, most=1024)
-
-    async def check(self, authorization: str, verb: str, path: str) -> User:
-        """Return who asks, by the request's header; raises UnauthorizedError or ForbiddenError, else KubeError."""
-        scheme, _, token = authorization.partition(" ")
-        token = token.strip()
-        if scheme.lower() != "bearer" or not token or not token.isascii():
-            raise UnauthorizedError("send a bearer token: Authorization: Bearer TOKEN")
-        user = await self._tokens.user_of(token)
-        attributes = {"nonResourceAttributes": {"path": path, "verb": verb}}
-        refusal = await self._access.refusal(user, attributes)
-        if refusal is not None:
-            reason = f": {refusal}" if refusal else ""
-            raise ForbiddenError(f'user "{user.name}" cannot {verb} path "{path}"{reason}')
-        return user
-
-
-async def _reviewed(client: Reviewer, resource: Resource, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+async def reviewed(client: Reviewer, resource: Resource, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask the API server to review something; return what it found."""
     review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
     return (await client.create(resource, review)).get("status") or {}

@@ -198,18 +198,13 @@ class ManagedCertificates:
                 async with self._clock.timeout(pause):
                     await self._woken.wait()
 
-    def reflector(self, client: Cluster) -> Reflector:
+    def reflectors(self, client: Cluster) -> list[Reflector]:
         """Return what watches the Secret and begins a round at each change, so that replicas agree within moments."""
         settings = self._settings
-        return Reflector(
-            client,
-            SECRETS,
-            Store(SECRETS, METADATA),
-            [lambda _: self.wake()],
-            self._clock,
-            namespace=settings.namespace,
-            fields={"metadata.name": settings.secret},
-        )
+        wake = [lambda _: self.wake()]
+        fields = {"metadata.name": settings.secret}
+        store = Store(SECRETS, METADATA)
+        return [Reflector(client, SECRETS, store, wake, self._clock, namespace=settings.namespace, fields=fields)]
 
     async def sync(self) -> None:
         """Hold one round: the Secret first, then the caBundles, and only then what we show.
@@ -294,6 +289,11 @@ class FileCertificates:
     clock: Clock
     interval: float = 10.0
     _seen: tuple[bytes, bytes] | None = None
+
+    def reflectors(self, client: Cluster) -> list[Reflector]:
+        """Return what watches the cluster for it: nothing, files are looked at."""
+        del client
+        return []
 
     def load(self) -> bool:
         """Load the files if they changed; tell whether. Raises CertificateError naming what is wrong with them."""

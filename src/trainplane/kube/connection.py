@@ -228,9 +228,10 @@ def _translate(error: Exception, where: str) -> TransportError | ConfigError:
 
 
 def _says(error: Exception) -> str:
-    """Return an error's text, unless it quotes a URL."""
+    """Return an error's text, without the URLs that some have in it: of a proxy, with its password, for example."""
     import aiohttp  # noqa: PLC0415 see the module's docstring
 
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"the proxy answers {error.status}"
+    if isinstance(error, aiohttp.ClientResponseError):
+        whose = "the proxy's " if isinstance(error, aiohttp.ClientHttpProxyError) else ""
+        return f"{whose}{error.status} {' '.join(error.message.split())}"
     return str(error) or type(error).__name__

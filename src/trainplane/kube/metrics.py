@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
-    from trainplane.kube.access import PathAccess
     from trainplane.kube.clock import Clock
+    from trainplane.kube.pathaccess import PathAccess
     from trainplane.kube.resource import Resource
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,16 @@ import msgspec
 
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.codec import decoder
-from trainplane.kube.errors import ApiError, BadRequestError, GoneError, InvalidError, KubeError, StreamError
+from trainplane.kube.codec import MALFORMED, decoder
+from trainplane.kube.errors import (
+    ApiError,
+    BadRequestError,
+    GoneError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    StreamError,
+)
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.pace import Pace
 from trainplane.kube.relist import Relist
@@ -144,6 +152,8 @@ class Reflector:
         self.store = store
         self.synced = asyncio.Event()
         """Set once a whole list is in the store, and then for ever."""
+        self.known = asyncio.Event()
+        """Set once it is known what there is: a whole list, or that the server does not serve the resource (yet)."""
         self._client = client
         self._handlers = list(handlers)
         self._clock = clock or SystemClock()
@@ -211,6 +221,8 @@ class Reflector:
             self._streams_lists = False
             return 0.0
         self._observer.stream_failed(self.resource, error)
+        if isinstance(error, NotFoundError):
+            self.known.set()
         if self._may_resume and isinstance(error, GoneError):
             self._failures = 0  # a server that answers is back: no more long waits meant for one that is away
         if refused or isinstance(error, GoneError) or _from_the_future(error):
@@ -327,7 +339,7 @@ class Reflector:
         """Take note of how far the stream has come; returns the list if it still goes on."""
         try:
             meta = decoder(_Bookmark).decode(raw).metadata
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise StreamError(f"a bookmark without resourceVersion: {error}") from error
         resource_version = _number(meta.resource_version)
         if listing is None:
@@ -362,6 +374,7 @@ class Reflector:
         seconds = self._clock.monotonic() - self._list_began
         self._observer.listed(self.resource, objects=len(self.store), seconds=seconds)
         self.synced.set()
+        self.known.set()
 
     def _deliver(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -398,7 +411,8 @@ def _from_the_future(error: KubeError) -> bool:
     """Whether the server says that it has not come as far as the resourceVersion we asked to resume from."""
     if not isinstance(error, ApiError):
         return False
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes) or (
-        "Too large resource version" in error.message
-    )
+    causes = error.details.get("causes")
+    return any(
+        isinstance(cause, dict) and cause.get("reason") == "ResourceVersionTooLarge"
+        for cause in (causes if isinstance(causes, list) else ())
+    ) or ("Too large resource version" in error.message)

@@ -106,7 +106,7 @@ class WebhookServer:
             question = _decoder.decode(body).request
         except RecursionError:
             return _answer_unread(body)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error}\n")
         except web.HTTPRequestEntityTooLarge:
             text = f"an AdmissionReview of more than {self._limit} bytes is not read\n"

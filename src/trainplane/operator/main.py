@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
-from trainplane.kube.access import PathAccess
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
@@ -34,6 +33,7 @@ from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
+from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
@@ -176,10 +176,8 @@ class Operator:
                     group.create_task(self.lag.run(), name="loop-lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     group.create_task(self.recorder.run(), name="events"),
+                    *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                 ]
-                if isinstance(self.certificates, ManagedCertificates):
-                    shared = self.certificates.reflector(self.client)
-                    helpers.append(group.create_task(shared.run(), name="certificates-secret"))
                 leading: list[asyncio.Task[Any]] = []
                 lead = None if self.elector is None else self._leader(self.elector, group, leading)
                 await self.manager.run(lead, lambda: self._close(leading))

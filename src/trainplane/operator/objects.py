@@ -105,8 +105,6 @@ class Objects:
                 return None  # it is made anew when this one is gone
             if not (job.view.spec.suspend or jobset.suspended):
                 return await self._let_run(here, jobset)
-            if not job.view.spec.suspend and jobset.is_active:
-                return None  # its pods go first: their end is news of this key
         rendering = self._render(here, await self._runtime(here))
         await self._check_mirrors(here)
         body = await self._make_others(here, rendering)
@@ -181,9 +179,8 @@ class Objects:
     async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.News:
         """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
         await self._check_train_job(here)
-        kept = ttl.held(with_fixed_parts_of(live, body))
-        kept["spec"]["suspend"] = True
-        await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
+        stopped = {**body, "spec": {**live["spec"], "suspend": True}}
+        await self._apply(here, _at(live["metadata"]["resourceVersion"], stopped))
         return events.moved(here.key.name)
 
     async def _runtime(self, here: Situation) -> Runtime:
@@ -250,8 +247,10 @@ class Objects:
 
     async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
         """Make a JobSet that is there as it should be."""
-        version = jobset.meta.resource_version
-        if jobset.suspended == body["spec"].get("suspend", False):
+        version, suspend = jobset.meta.resource_version, body["spec"].get("suspend", False)
+        if not suspend and jobset.is_active and is_elsewhere(await self._live(here, jobset), body):
+            return  # its pods go first; their end is news of this key
+        if jobset.suspended == suspend:
             live = await self._live(here, jobset)
             if not would_change(live, ttl.held_as_in(live, body), names.FIELD_MANAGER):
                 self._settle(here, jobset.meta)

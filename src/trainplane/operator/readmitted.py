@@ -2,13 +2,14 @@
 
 Kueue evicts a TrainJob, admits it again with another flavor, and both may happen between two looks: then nobody has
 stopped the JobSet, which goes on where it was while Kueue counts it elsewhere. What tells it is a patch that is younger
-than the JobSet's last apply. Without such a one nothing is compared, so that another release of this controller, which
-renders otherwise, never stops what runs.
+than the JobSet's last apply: as a rule a TrainJob's patches are older, for they were applied. Without such a one
+nothing is compared, so that another release of this controller, which renders otherwise, does not stop what runs.
+Patches are stamped by a webhook and applies by the API server: clocks that differ may hide a readmission as quick.
 """
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from trainplane.api.patches import RuntimePatch
     from trainplane.api.tree import Tree
 
-_SKEW: Final = timedelta(minutes=1)
-"""By how much the clocks of the API server and of the webhook that stamps patches may differ."""
 _TEMPLATE: Final = ("template", "spec", "template")
 _PLACEMENT: Final = (
     ("metadata", "labels"),
@@ -31,9 +30,9 @@ _PLACEMENT: Final = (
 
 
 def is_patched_since(patches: Iterable[RuntimePatch], moment: datetime | None) -> bool:
-    """Say whether a patch may have changed after a moment; at any time, if the moment is not known."""
+    """Say whether a patch changed after a moment; at any time, if the moment is not known."""
     times = (patch.time for patch in patches if patch.time is not None)
-    return any(moment is None or time > moment - _SKEW for time in times)
+    return any(moment is None or time > moment for time in times)
 
 
 def applied_at(live: Tree, manager: str) -> datetime | None:

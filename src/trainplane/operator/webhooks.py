@@ -18,6 +18,7 @@ from trainplane.admission.message import describe, shortened, shown
 from trainplane.admission.runtimes import validate_runtime
 from trainplane.admission.trainjobs import validate_trainjob
 from trainplane.api import document, names
+from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.api.trainjob import RuntimeRef
@@ -167,9 +168,11 @@ class Webhooks:
         ref, digest = _ref(job), (job.get("status") or {}).get("runtimeDigest")
         if ref is None or not digest:
             return None
-        meta = document.view({**job.get("metadata", {}), "namespace": namespace}, ObjectMeta)
         try:
+            meta = msgspec.structs.replace(document.view(job.get("metadata"), ObjectMeta), namespace=namespace)
             return await self._snapshots.recorded(meta, ref, digest)
+        except DecodeError:
+            return None
         except OperatorError:  # a snapshot that cannot be used: the reconcile says so; judge by the runtime as it is
             return None
 
@@ -210,7 +213,7 @@ def _tree(fields: dict[str, msgspec.Raw]) -> Tree:
     text = msgspec.json.encode(fields)
     try:
         metadata = msgspec.json.decode(fields.get("metadata", b"{}"), type=_Fields)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
         raise DecodeError("metadata", str(error)) from error
     if metadata.pop("managedFields", None) is not None:
         text = msgspec.json.encode({**fields, "metadata": metadata})
@@ -224,7 +227,7 @@ def _named(request: AdmissionRequest) -> str:
 
 def _ref(job: Tree) -> RuntimeRef | None:
     try:
-        return document.view((job.get("spec") or {}).get("runtimeRef"), RuntimeRef)
+        return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
 from trainplane.admission.message import shortened
 from trainplane.api.bounds import MOST_VALUES, too_deep, too_many
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._/-]*[A-Za-z0-9]")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"})
@@ -72,79 +75,99 @@ def load(text: str) -> Any:
     directive = _DIRECTIVE.search(text)
     if directive is not None:
         raise yaml.YAMLError(f"line {_line(text, directive.start())}: a directive (%) has no meaning here")
-    builder = _Builder()
-    for event in yaml.parse(text, Loader=_PARSER):
-        builder.take(event)
-    return builder.tree
+    return _Builder().build(yaml.parse(text, Loader=_PARSER))
 
 
 class _Builder:
     """Makes a tree of YAML's events, without going deeper into the stack as the text does."""
 
     def __init__(self) -> None:
-        self.tree: Any = None
+        self._tree: Any = None
         self._documents = 0
         self._values = 0
         self._around: list[dict[str, Any] | list[Any]] = []
         self._keys: list[str | None] = []
         """For each thing around, the key that waits for its value."""
 
-    def take(self, event: Any) -> None:
-        """Go on with the next event."""
-        if isinstance(event, yaml.ScalarEvent):
-            self._judge(event)
-            self._put(event.value if event.style or self._wants_key else _scalar(event), event)
-        elif isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            self._judge(event)
-            if self._wants_key:
-                raise _refused(event, "the name of a field must be a text")
-            new: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._put(new, event)
-            self._around.append(new)
-            self._keys.append(None)
-            if len(self._around) > _DEEPEST:
-                raise _refused(event, too_deep())
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            self._around.pop()
-            self._keys.pop()
-        elif isinstance(event, yaml.AliasEvent):
-            raise _refused(event, "an alias (*) has no meaning here: write in full what it stands for")
-        elif isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                raise _refused(event, "a second document has no meaning here")
+    def build(self, events: Iterable[Any]) -> Any:
+        """Return the tree of all events."""
+        takes = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.MappingStartEvent: self._begin,
+            yaml.SequenceStartEvent: self._begin,
+            yaml.MappingEndEvent: self._end,
+            yaml.SequenceEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentStartEvent: self._document,
+        }
+        for event in events:
+            take = takes.get(type(event))
+            if take is not None:
+                take(event)
+        return self._tree
 
-    @property
+    def _scalar(self, event: Any) -> None:
+        if self._wants_key():
+            _judge(event)
+            self._name(event)
+        else:
+            self._put(event.value if event.style else _scalar(event), event)
+
+    def _begin(self, event: Any) -> None:
+        if self._wants_key():
+            raise _refused(event, "the name of a field must be a text")
+        new: dict[str, Any] | list[Any] = {} if type(event) is yaml.MappingStartEvent else []
+        self._put(new, event)
+        self._around.append(new)
+        self._keys.append(None)
+        if len(self._around) > _DEEPEST:
+            raise _refused(event, too_deep())
+
+    def _end(self, event: Any) -> None:
+        del event
+        self._around.pop()
+        self._keys.pop()
+
+    def _alias(self, event: Any) -> None:
+        raise _refused(event, "an alias (*) has no meaning here: write in full what it stands for")
+
+    def _document(self, event: Any) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            raise _refused(event, "a second document has no meaning here")
+
     def _wants_key(self) -> bool:
-        return bool(self._around) and isinstance(self._around[-1], dict) and self._keys[-1] is None
+        return bool(self._keys) and self._keys[-1] is None and isinstance(self._around[-1], dict)
 
-    def _judge(self, event: Any) -> None:
-        self._values += not self._wants_key
-        if self._values > MOST_VALUES:
-            raise _refused(event, too_many(self._values))
-        if event.anchor is not None:
-            raise _refused(event, "an anchor (&) has no meaning here: leave it out")
-        if event.tag is not None:
-            raise _refused(event, "a tag (!) has no meaning here: leave it out")
+    def _name(self, event: Any) -> None:
+        name = event.value
+        if name in self._around[-1]:
+            raise _refused(event, f"{shortened(name)!r} is there twice in one object: keep one")
+        if name == "<<" and not event.style:
+            raise _refused(event, "a merge (<<) has no meaning here: write in full what it brings")
+        self._keys[-1] = name
 
     def _put(self, value: Any, event: Any) -> None:
+        _judge(event)
+        self._values += 1
+        if self._values > MOST_VALUES:
+            raise _refused(event, too_many())
         if not self._around:
-            self.tree = value
+            self._tree = value
             return
-        holder = self._around[-1]
+        holder, key = self._around[-1], self._keys[-1]
         if isinstance(holder, list):
             holder.append(value)
-            return
-        key = self._keys[-1]
-        if key is None:
-            if value in holder:
-                raise _refused(event, f"{shortened(value)!r} is there twice in one object: keep one")
-            if value == "<<" and not event.style:
-                raise _refused(event, "a merge (<<) has no meaning here: write in full what it brings")
-            self._keys[-1] = value
-        else:
+        elif key is not None:
             holder[key] = value
             self._keys[-1] = None
+
+
+def _judge(event: Any) -> None:
+    if event.anchor is not None:
+        raise _refused(event, "an anchor (&) has no meaning here: leave it out")
+    if event.tag is not None:
+        raise _refused(event, "a tag (!) has no meaning here: leave it out")
 
 
 def _scalar(event: Any) -> Any:

@@ -65,3 +65,14 @@ class Verdict:
             elif len(warnings) < MOST_FINDINGS:
                 warnings.append(remark)
         return cls(tuple(errors), tuple(warnings))
+
+
+def written(path: Iterable[str | int]) -> str:
+    """Return the steps of a path as messages have them: `spec.replicatedJobs[0].name`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int) or "." in step or "/" in step:
+            text += f"[{step}]"
+        else:
+            text += f".{step}"
+    return text.removeprefix(".")

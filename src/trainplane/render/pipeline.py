@@ -40,6 +40,7 @@ from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
 from trainplane.render.plugins.volcano import Volcano
 from trainplane.render.plugins.xgboost import XGBoost
+from trainplane.render.refused import judge_refused
 from trainplane.render.resolve import resolve
 from trainplane.render.targets import missing_targets
 
@@ -185,7 +186,12 @@ class Pipeline:
         except RenderError as error:
             return verdict + Verdict((error.finding,))
         verdict += lost + Verdict.of(remark for plugin in self.plugins for remark in _remarks(plugin, plan, old))
-        return verdict if verdict.errors else verdict + self._rehearse(plan, begins=old is None)
+        if verdict.errors:
+            return verdict
+        rehearsed = self._rehearse(plan, begins=old is None)
+        if rehearsed.errors and old is not None:
+            rehearsed = _new_of(rehearsed, self._refused(old, runtime))
+        return verdict + rehearsed
 
     def _judge_nodes(self, job: Job) -> Verdict:
         """Judge the nodes that a new TrainJob asks for, before anybody makes a list of them."""
@@ -195,15 +201,32 @@ class Pipeline:
         return Verdict((too_many_pods("spec.trainer.numNodes", nodes, self.most_pods),))
 
     def _rehearse(self, plan: Plan, *, begins: bool) -> Verdict:
-        """Render the plan that was judged: judging reads, so it is as good as a new one."""
+        """Render the plan that was judged (judging reads, so it is as good as a new one), and judge what came out."""
         try:
             self._enforce(plan)
             if begins:
                 self._judge_pods(plan)
-            self._build(plan)
+            jobset = self._build(plan).jobset
         except RenderError as error:
             return Verdict((error.finding,))
-        return Verdict()
+        try:
+            return Verdict(tuple(judge_refused(jobset)))
+        except (AttributeError, TypeError) as error:
+            problem = f"the runtime's template does not have the form of a JobSet: {error}"
+            return Verdict((Finding("spec.runtimeRef", problem),))
+
+    def _refused(self, job: Job, runtime: Runtime) -> Verdict:
+        """Return what is wrong with a TrainJob that is stored already."""
+        try:
+            return self._rehearse(resolve(job, runtime), begins=False)
+        except RenderError as error:
+            return Verdict((error.finding,))
+
+
+def _new_of(verdict: Verdict, known: Verdict) -> Verdict:
+    """Return the findings that were not there before: an update is judged for what it changes."""
+    before = set(known.errors)
+    return Verdict(tuple(one for one in verdict.errors if one not in before), verdict.warnings)
 
 
 def too_many_pods(path: str, pods: int, most: int) -> Finding:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab import trainplane
-from tests.security.live.tenancy import USER, Tenancy, grant
+from tests.security.live.tenancy import settle_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lab.cluster import Cluster
+    from tests.security.live.tenancy import Tenancy
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,4 @@ def operated(cluster: Cluster) -> Iterator[Cluster]:
 @pytest.fixture
 def tenancy(operated: Cluster) -> Tenancy:
     """Return a tenant with a namespace of its own."""
-    name = f"tenant-{uuid.uuid4().hex[:8]}"
-    operated.kubectl("create", "namespace", name)
-    operated.apply(*grant(name))
-    return Tenancy(operated, name, operated.user(USER, USER))
+    return settle_in(operated)

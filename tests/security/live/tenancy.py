@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,14 @@ class Tenancy:
 
         found: str = until(said, f"an Event of {name} that says {text!r}")
         return found
+
+
+def settle_in(cluster: Cluster) -> Tenancy:
+    """Return a tenant with a new namespace of its own; what it leaves there goes with the cluster."""
+    name = f"tenant-{uuid.uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.apply(*grant(name))
+    return Tenancy(cluster, name, cluster.user(USER, USER))
 
 
 def grant(namespace: str) -> tuple[Tree, Tree]:

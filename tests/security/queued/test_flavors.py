@@ -128,8 +128,12 @@ def test_patches_do_not_change_what_is_counted(admin: Team, tenant: Team) -> Non
     (change,) = greedy["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
     change["replicas"] = 3
     change["template"]["spec"] |= {"parallelism": 3, "completions": 3}
-    change["template"]["metadata"] = {"labels": {objects.STEP_LABEL: "dataset-initializer"}}
     greedy["trainingRuntimeSpec"]["mlPolicy"] = {"numNodes": 3}
+    unseen = entry(MINE)
+    (hidden,) = unseen["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    hidden["template"]["metadata"] = {"labels": {objects.STEP_LABEL: "dataset-initializer"}}
+    with pytest.raises(LabError, match=r": 403 .*spec.trainer: .*would have no effect"):  # nothing would be counted
+        tenant.create(objects.train_job("unseen", tenant.namespace, runtime=objects.HELD, runtimePatches=[unseen]))
     tenant.submit("job", runtime=objects.HELD, runtimePatches=[greedy])
     open_queue(admin)
     admin.wait_running("job")

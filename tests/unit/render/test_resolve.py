@@ -320,20 +320,20 @@ class TestResources:
     def test_of_what_must_be_equal_the_trainjob_sets_both_sides(
         self, name: str, kind: str, kinds: tuple[str, ...]
     ) -> None:
-        have = torch(node(resources={one: {name: "8"} for one in kinds}))
+        have = torch(node(resources={one: {name: "8", "cpu": "1"} for one in kinds}))
         asked = job(trainer={"resourcesPerNode": {kind: {name: "16"}}})
         resources = container_of(render(asked, have))["resources"]
-        assert resources["limits"] == {name: "16"}
-        assert resources.get("requests", {name: "16"}) == {name: "16"}
+        assert resources["limits"][name] == "16"
+        assert resources.get("requests", {}).get(name, "16") == "16"
         assert PIPELINE.validate(asked, None, have).allowed
 
     @pytest.mark.parametrize("name", ["nvidia.com/gpu", "hugepages-1Gi"])
     def test_what_is_said_of_both_sides_must_be_equal(self, name: str) -> None:
-        asked = job(trainer={"resourcesPerNode": {"limits": {name: "2"}, "requests": {name: "1"}}})
+        asked = job(trainer={"resourcesPerNode": {"limits": {name: "2", "cpu": "1"}, "requests": {name: "1"}}})
         (finding,) = PIPELINE.validate(asked, None, torch()).errors
         assert finding.path == "spec.trainer.resourcesPerNode"
         assert f"request 1 of {name} and be limited to 2" in finding.problem
-        same = job(trainer={"resourcesPerNode": {"limits": {name: "1"}, "requests": {name: "1000m"}}})
+        same = job(trainer={"resourcesPerNode": {"limits": {name: "1", "cpu": "1"}, "requests": {name: "1000m"}}})
         assert PIPELINE.validate(same, None, torch()).allowed
 
     def test_claims_merge_by_name(self) -> None:

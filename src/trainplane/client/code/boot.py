@@ -41,7 +41,7 @@ def main() -> None:
     if role == "node" and "PET_NNODES" not in os.environ and is_mpi_launcher():
         launch([*mpirun(plan["env"]), sys.executable, "-c", RANK, packed_self(), "rank", digest, *chunks])
     home = find_home()
-    folder = unpack(packed, home / digest[:16])
+    folder = unpack(packed, home / digest.rpartition(":")[2][:16])
     cwd = folder / plan["cwd"] if plan["cwd"] else Path.cwd()
     path = [str(folder / root) for root in plan["path"]]
     if plan["packages"]:

@@ -158,13 +158,21 @@ def ends_at(workload: Tree, job: Tree | None) -> datetime | None:
     progress = trees.get(job, "status", "trainerStatus") or {}
     remaining, told = progress.get("estimatedRemainingSeconds"), moment(progress.get("lastUpdatedTime"))
     if remaining is not None and told is not None:
-        return told + timedelta(seconds=int(remaining))
+        return _later(told, int(remaining))
     longest = trees.get(workload, "spec", "maximumExecutionTimeSeconds")
     admitted = moment((condition(workload, ADMITTED) or {}).get("lastTransitionTime"))
     if longest is None or admitted is None or not holds(workload, ADMITTED):
         return None
     past = int(trees.get(workload, "status", "accumulatedPastExecutionTimeSeconds") or 0)
-    return admitted + timedelta(seconds=int(longest) - past)
+    return _later(admitted, int(longest) - past)
+
+
+def _later(moment: datetime, seconds: int) -> datetime | None:
+    """Return a time so much later; None past the end of the calendar, which a time in an object may be close to."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
 
 
 def usage_of(workload: Tree) -> dict[tuple[str, str], Quantity]:

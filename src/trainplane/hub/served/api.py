@@ -35,11 +35,11 @@ from trainplane.hub.served.documents import DOCUMENTS, ROOT, SUBRESOURCES
 from trainplane.hub.served.following import Follow
 from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.status import warning
-from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError
+from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from trainplane.api.tree import Tree
     from trainplane.hub.kept.archive import Archive
@@ -97,6 +97,8 @@ class Api:
     authorizer: Authorizer
     clock: Clock
     readers: Readers = field(default_factory=Readers)
+    behind: Callable[[], str | None] = lambda: None
+    """Says what is not known yet, shortly after a start: then requests are answered 503."""
 
     async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
         """Answer a request of a user. Raises KubeError and HubError, which are the answer then."""
@@ -111,6 +113,8 @@ class Api:
         if request.method != "GET" or request.query.get("watch") in {"true", "1"}:
             raise MethodNotAllowedError(f"{request.method} is not served here: this view is read only, and not watched")
         await self.authorizer.check(user, Access(verb, target.namespace, target.name, target.subresource))
+        if (missing := self.behind()) is not None:
+            raise UnavailableError(f"the hub server has just started ({missing}): ask again", code=503, retry_after=2)
         if not target.name:
             return await self._list(request, target.namespace)
         if target.subresource == "log":

@@ -117,6 +117,11 @@ def authenticate(proxy: FrontProxy, certificate: Mapping[str, Any] | None, heade
     names = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
     if proxy.names and not names & proxy.names:
         raise UnauthorizedError("the client certificate's common name is none that may speak for users")
+    return user_in(proxy, headers)
+
+
+def user_in(proxy: FrontProxy, headers: Sequence[tuple[str, str]]) -> User:
+    """Return the user that somebody who is believed names in headers; raises UnauthorizedError if there is none."""
     user = _first(headers, proxy.user_headers)
     if not user:
         raise UnauthorizedError("the request names no user")

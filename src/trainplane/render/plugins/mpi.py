@@ -332,3 +332,9 @@ def _surprises(plan: Plan, policy: MPIPolicy, nodes: int | None) -> Iterator[str
             f"spec.runtimeRef: the runtime's mlPolicy.numNodes {runtime_nodes} makes that many launchers, not nodes: "
             "its author should write 1 there, and the nodes as parallelism of the job node"
         )
+    resources_said = plan.trainer.resources_per_node if plan.trainer else None
+    if resources_said and trains is not None and trains.name == names.JOB_LAUNCHER and not policy.run_launcher_as_node:
+        yield (
+            "spec.trainer.resourcesPerNode: goes to the launcher and to no node, for this runtime labels its launcher "
+            "as the trainer and does not let it train (mpi.runLauncherAsNode): its author should say what nodes have"
+        )

@@ -9,14 +9,16 @@ from typing import Any
 import aiohttp
 import pytest
 
-from trainplane.kube.access import PathAccess, User
+from trainplane.kube.access import User
 from trainplane.kube.errors import ForbiddenError, KubeError, TransportError, UnauthorizedError
 from trainplane.kube.listener import ListenerSettings
 from trainplane.kube.metrics import Metrics
+from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.testing.clock import FakeClock
 
+NAME = "system:serviceaccount:monitoring:prometheus"
 SCRAPER = {
-    "username": "system:serviceaccount:monitoring:prometheus",
+    "username": NAME,
     "uid": "7",
     "groups": ["g"],
     "extra": {"k": ["v"]},
