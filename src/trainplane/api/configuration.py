@@ -38,12 +38,21 @@ class Webhook(Section, frozen=True):
     """Empty: every address."""
 
 
+class MetricsAuth(Section, frozen=True):
+    """Who may read metrics that are served over TLS."""
+
+    enabled: bool = True
+    """Only who shows a token of the cluster's and may `get` the path /metrics by its RBAC: metrics name namespaces."""
+
+
 class Metrics(Section, frozen=True):
     """Where Prometheus reads."""
 
     bind_address: str = ":8443"
     """`0` turns metrics off."""
     secure_serving: bool = True
+    """TLS. Without it nobody is asked who they are: a token must not be sent in the clear."""
+    auth: MetricsAuth = MetricsAuth()
 
 
 class Health(Section, frozen=True):

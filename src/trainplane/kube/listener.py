@@ -39,6 +39,8 @@ BACKLOG: Final = 1024
 RECEIVE_BYTES: Final = 64 << 10
 """What the system keeps of a connection until it is read; its own default grows to megabytes, of kernel memory and
 then, in one piece, of ours."""
+SEND_BYTES: Final = 256 << 10
+"""What the system keeps of what a peer has not read yet; its own default grows to megabytes for each slow reader."""
 REPORT_SECONDS: Final = 60.0
 """Seconds between two lines of log that tell how many connections were cut."""
 
@@ -259,6 +261,7 @@ class Listener:
 def _listen(family: int, host: str, port: int, *, reuse_port: bool) -> socket.socket:
     bound = socket.create_server((host, port), family=family, backlog=BACKLOG, reuse_port=reuse_port)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)  # connections inherit it
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
     bound.setblocking(False)
     return bound
 

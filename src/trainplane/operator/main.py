@@ -33,6 +33,7 @@ from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
+from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
@@ -228,8 +229,10 @@ class Operator:
             listeners.append(server.listener)
         metrics = self.settings.metrics()
         if metrics is not None:
-            tls = self.tls.context if configuration.metrics.secure_serving else None
-            listeners.append(self.metrics.server(metrics, tls=tls))
+            secure = configuration.metrics.secure_serving
+            access = PathAccess(self.client, self.clock) if secure and configuration.metrics.auth.enabled else None
+            tls = self.tls.context if secure else None
+            listeners.append(self.metrics.server(metrics, tls=tls, access=access))
         return listeners
 
     def _certificates_check(self) -> str | None:

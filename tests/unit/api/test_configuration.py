@@ -44,6 +44,7 @@ def test_nothing_means_all_defaults(text: str) -> None:
     assert found == Configuration()
     assert (found.webhook.port, found.webhook.host) == (9443, "")
     assert (found.metrics.bind_address, found.metrics.secure_serving) == (":8443", True)
+    assert found.metrics.auth.enabled
     assert found.health.health_probe_bind_address == ":8081"
     assert found.leader_election is None
     assert found.cert_management.enable

@@ -30,7 +30,7 @@ from trainplane.hub.resources import (
     WORKLOADS,
 )
 from trainplane.hub.served.api import Api
-from trainplane.hub.served.authority import Access, FrontProxy, User
+from trainplane.hub.served.authority import Access, FrontProxy
 from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
     from trainplane.kube.testing.podlogs import ContainerLogs

@@ -12,11 +12,11 @@ from trainplane.hub.served.authority import (
     Access,
     Authorizer,
     FrontProxy,
-    User,
     authenticate,
     front_proxy,
     load_front_proxy,
 )
+from trainplane.kube.access import User
 from trainplane.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
@@ -136,7 +136,7 @@ class Reviewer:
 
 def authorizer(reviewer: Reviewer, **settings: Any) -> tuple[Authorizer, FakeClock]:
     clock = FakeClock()
-    return Authorizer(reviewer, clock, **settings), clock  # type: ignore[arg-type]
+    return Authorizer(reviewer, clock, **settings), clock
 
 
 async def test_the_hub_is_asked_with_all_that_it_knows_of_the_user() -> None:
@@ -211,6 +211,6 @@ async def test_the_memory_is_bounded() -> None:
     asks, _ = authorizer(reviewer, most=10)
     for number in range(30):
         await asks.check(User(f"user-{number}"), LOG)
-    assert len(asks._known) == 10
+    assert len(asks._reviews._allowed) == 10
     await asks.check(User("user-29"), LOG)
     assert len(reviewer.reviews) == 30

@@ -14,24 +14,25 @@ from tests.unit.hub.hubstage import ROOT, Answer, HubStage
 from trainplane.hub.front import forward
 from trainplane.hub.front.forward import Front, identity
 from trainplane.hub.front.main import parse
-from trainplane.hub.served.authority import FrontProxy, User
+from trainplane.hub.served.authority import FrontProxy
 from trainplane.hub.served.fronts import Fronts
 from trainplane.hub.served.serving import Server
+from trainplane.kube.access import User
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import UnauthorizedError
 from trainplane.kube.listener import ListenerSettings
-from trainplane.kube.tokenreview import LONGEST, TokenReviewer, TokenUser
+from trainplane.kube.tokenreview import LONGEST, TokenReviewer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
 ACCOUNT = "system:serviceaccount:trainplane-hub:trainplane-hub-front"
-TOKENS = {"good": TokenUser(ACCOUNT), "other": TokenUser("system:serviceaccount:team:default")}
+TOKENS = {"good": User(ACCOUNT), "other": User("system:serviceaccount:team:default")}
 
 
 class Reviewer:
-    async def user_of(self, token: str) -> TokenUser | None:
+    async def user_of(self, token: str) -> User | None:
         return TOKENS.get(token)
 
 
@@ -183,7 +184,7 @@ async def test_an_answer_about_a_token_is_remembered_for_seconds() -> None:
     reviews, clock = Reviews(), Stopped()
     reviewer = TokenReviewer(reviews, clock, ("trainplane-hub",), most=2)  # type: ignore[arg-type]
     for _ in range(3):
-        assert await reviewer.user_of("t") == TokenUser("a")
+        assert await reviewer.user_of("t") == User("a")
     assert reviews.asked == 1
     clock.now = 11.0
     await reviewer.user_of("t")

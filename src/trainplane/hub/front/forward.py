@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from trainplane.hub.served.authority import User
+    from trainplane.kube.access import User
 
 log = logging.getLogger(__name__)
 

@@ -47,9 +47,10 @@ if TYPE_CHECKING:
     from trainplane.hub.kept.jobs import Jobs
     from trainplane.hub.kept.keeper import Keeper
     from trainplane.hub.kept.keptjob import KeptJob
-    from trainplane.hub.served.authority import Authorizer, User
+    from trainplane.hub.served.authority import Authorizer
     from trainplane.hub.served.logquery import LogQuery, Run
     from trainplane.hub.workers import Workers
+    from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 

@@ -11,7 +11,7 @@ like `pods/log` of the core's. Answers are remembered for seconds, as the API se
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -19,13 +19,14 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.hub.resources import CONFIG_MAPS
+from trainplane.kube.access import AccessReviews, User
 from trainplane.kube.errors import ConfigError, ForbiddenError, UnauthorizedError
-from trainplane.kube.resource import Resource
 from trainplane.kube.tls import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.kube.access import Reviewer
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -34,9 +35,6 @@ log = logging.getLogger(__name__)
 GROUP: Final = names.HUB_GROUP
 VERSION: Final = names.HUB_VERSION
 CONFIG_MAP: Final = "extension-apiserver-authentication"
-SUBJECT_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +106,6 @@ def _unusable(problem: str) -> UnauthorizedError:
     return UnauthorizedError(f"ConfigMap kube-system/{CONFIG_MAP} {problem}")
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks, as the API server says."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
-
-
 def authenticate(proxy: FrontProxy, certificate: Mapping[str, Any] | None, headers: Sequence[tuple[str, str]]) -> User:
     """Return who asks. `certificate` is the peer's as `ssl` gives it, verified against the proxy's authority.
 
@@ -174,36 +162,18 @@ class Access:
         return f"{self.verb} {part}.{GROUP}{named}{where}"
 
 
-@dataclass
 class Authorizer:
-    """Asks the hub's API server what a user may."""
+    """Asks the hub's API server what a user may.
 
-    client: Client
-    clock: Clock
-    allowed_seconds: float = 10.0
-    """Seconds that a yes is remembered: `kubectl get --raw` in a loop costs one review, and a role that is taken away
-    counts within seconds."""
-    denied_seconds: float = 2.0
-    """Seconds that a no is remembered: short, for somebody is about to grant it."""
-    most: int = 4096
-    """Answers remembered at once."""
-    _known: dict[tuple[User, Access], tuple[float, str | None]] = field(default_factory=dict)
+    A yes is remembered for 10 s: `kubectl get --raw` in a loop costs one review, and a role that is taken away counts
+    within seconds. A no for 2 s.
+    """
+
+    def __init__(self, client: Reviewer, clock: Clock, *, most: int = 4096) -> None:
+        self._reviews = AccessReviews(client, clock, allowed_seconds=10.0, denied_seconds=2.0, most=most)
 
     async def check(self, user: User, access: Access) -> None:
         """Return if the user may; raises ForbiddenError."""
-        now = self.clock.monotonic()
-        known = self._known.get((user, access))
-        if known is None or known[0] <= now:
-            refusal = await self._ask(user, access)
-            self._known.pop((user, access), None)
-            if len(self._known) >= self.most:
-                del self._known[next(iter(self._known))]
-            lasts = self.allowed_seconds if refusal is None else self.denied_seconds
-            known = self._known[user, access] = (now + lasts, refusal)
-        if known[1] is not None:
-            raise ForbiddenError(known[1])
-
-    async def _ask(self, user: User, access: Access) -> str | None:
         attributes = {
             "group": GROUP,
             "version": VERSION,
@@ -213,16 +183,6 @@ class Authorizer:
             "name": access.name,
             "verb": access.verb,
         }
-        spec = {
-            "user": user.name,
-            "groups": list(user.groups),
-            "uid": user.uid,
-            "extra": {key: list(values) for key, values in user.extra},
-            "resourceAttributes": attributes,
-        }
-        review = {"apiVersion": SUBJECT_ACCESS_REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
-        status = (await self.client.create(SUBJECT_ACCESS_REVIEWS, review)).get("status") or {}
-        if status.get("allowed") and not status.get("denied"):
-            return None
-        reason = status.get("reason") or status.get("evaluationError")
-        return f'user "{user.name}" cannot {access}' + (f": {reason}" if reason else "")
+        refusal = await self._reviews.refusal(user, {"resourceAttributes": attributes})
+        if refusal is not None:
+            raise ForbiddenError(f'user "{user.name}" cannot {access}' + (f": {refusal}" if refusal else ""))

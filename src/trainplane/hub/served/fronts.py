@@ -11,7 +11,7 @@ from trainplane.kube.errors import UnauthorizedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainplane.hub.served.authority import User
+    from trainplane.kube.access import User
     from trainplane.kube.tokenreview import TokenReviewer
 
 AUDIENCE: Final = "trainplane-hub"

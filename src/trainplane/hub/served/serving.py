@@ -17,8 +17,9 @@ from trainplane.kube.listener import Listener, path_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainplane.hub.served.authority import FrontProxy, User
+    from trainplane.hub.served.authority import FrontProxy
     from trainplane.hub.served.fronts import Fronts
+    from trainplane.kube.access import User
     from trainplane.kube.certificates import ServingContext
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
