@@ -16,7 +16,7 @@ _INT32_MAX = 2**31 - 1
 _INT32_MIN = -(2**31)
 
 _MOST_WORDS: Final = 8192
-"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass. Linux passes 2 MiB to a process."""
+"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass."""
 _MOST_VARIABLES: Final = 2048
 """Variables of a container: 16 times v2.3's limit, which real jobs pass."""
 
@@ -125,9 +125,7 @@ class Trainer(Envelope, frozen=True):
     ] = field(default_factory=list)
     env: Annotated[
         list[Tree],
-        keyed(
-            "Variables of the training container.", "name", max_items=_MOST_VARIABLES, each=_ENV, rules=(IMMUTABLE,)
-        ),
+        keyed("Variables of the training container.", "name", max_items=_MOST_VARIABLES, each=_ENV, rules=(IMMUTABLE,)),
     ] = field(default_factory=list)
     num_nodes: Annotated[
         int | None,

@@ -139,9 +139,7 @@ class Merge:
             if shape.only and key not in shape.only:
                 continue
             if key.startswith("$"):
-                raise MergeError(
-                    _path((at, key)), "a directive of kubectl's patches has no meaning here: leave it out"
-                )
+                raise MergeError(_path((at, key)), "a directive of kubectl's patches has no meaning here: leave it out")
             if value is None:
                 tree.pop(key, None)
             elif isinstance(value, dict):

@@ -45,7 +45,7 @@ _PODS = st.fixed_dictionaries(
 @given(st.lists(st.tuples(st.sampled_from(("node", "other")), _PODS), max_size=5))
 def test_overrides_become_what_they_became(overrides: list[tuple[str, Any]]) -> None:
     kept = copy.deepcopy(overrides)
-    merging, expected = Merging(), {}
+    merging, expected = Merging(), dict[str, Any]()
     for job, pod in overrides:
         merging.add(job, pod)
         expected[job] = _merged(expected.get(job, {}), pod)

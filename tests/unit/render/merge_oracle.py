@@ -52,7 +52,7 @@ def _list(tree: Tree, key: str, patch: list[Any], keyed: Keyed | None) -> None:
         tree[key] = _entries(known, patch, keyed)
 
 
-def _entries(present: list[Tree], patch: list[Tree], keyed: Keyed) -> list[Tree]:
+def _entries(present: list[Tree], patch: list[Any], keyed: Keyed) -> list[Tree]:
     key = keyed.key
     places = {entry.get(key): place for place, entry in enumerate(present)}
     for place, entry in enumerate(patch):

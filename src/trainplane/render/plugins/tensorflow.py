@@ -45,9 +45,7 @@ class TensorFlow(Plugin):
         tasks = _tasks(plan)
         listed = {task: pods for task, pods in tasks.items() if task != _EVALUATOR}  # which looks on from outside
         _judge_length(listed, meeting.port)
-        cluster = {
-            task: [f"{endpoint}:{meeting.port}" for endpoint in pods.endpoints] for task, pods in listed.items()
-        }
+        cluster = {task: [f"{endpoint}:{meeting.port}" for endpoint in pods.endpoints] for task, pods in listed.items()}
         for task, pods in tasks.items():
             container = _container(pods)
             if container:
