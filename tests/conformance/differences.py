@@ -91,6 +91,12 @@ ADMISSION = (
         it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
     ),
     Declared(
+        "too-many-pods",
+        "403 for more pods than a TrainJob may have, 32,768 unless an admin says otherwise, 422 above 100,000 nodes",
+        "one TrainJob must not take the memory of whoever lists its nodes; Kubernetes runs no Job of more than 100,000",
+        it.refused("spec.trainer.numNodes", saying="podsPerTrainJob"),
+    ),
+    Declared(
         "requests-over-limits",
         "403 for `resourcesPerNode` that, with the runtime's, request more than the limit",
         "no pod may have them, and the reference's job waits for ever (§11.15)",

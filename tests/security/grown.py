@@ -19,7 +19,7 @@ from trainplane.api.crds.emit import KINDS, crd
 
 Tree: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
-"""Names of fields from `spec`; `[]` is an entry of a list, `{}` a value of a map. The last step is the one that grows."""
+"""Names of fields from `spec`; `[]` is an entry of a list, `{}` a value of a map. The last step is what grows."""
 
 STORED = 1_500_000
 """Bytes that etcd stores of one object."""
@@ -110,7 +110,7 @@ def _name(index: int, growth: Growth) -> str:
     return f"{growth.prefix}{index}".ljust(growth.letters, "x")
 
 
-def _least(schema: Tree, index: int, growth: Growth) -> Any:
+def _least(schema: Tree, index: int, growth: Growth) -> Any:  # noqa: PLR0911 one for each type
     """Return the smallest value of a schema; what tells entries of a list apart differs by the index."""
     if "enum" in schema:
         return schema["enum"][0]

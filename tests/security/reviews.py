@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import yaml
 
-from tests.security.grown import Tree
 from tests.unit.operator.world import World
 from trainplane.api import document
 from trainplane.api.errors import DecodeError
@@ -37,6 +36,8 @@ from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tests.security.grown import Tree
 
 PIPELINE = Pipeline(plugin() for plugin in (*FRAMEWORKS, *COMMON))
 

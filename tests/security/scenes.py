@@ -62,7 +62,7 @@ class Draft:
         policy, label = self.policy
         jobs = [job("node", names.ANCESTOR_TRAINER)]
         jobs += [job(f"job-{n}", self.ancestors[n % len(self.ancestors)]) for n in range(int(self.job_count * share))]
-        spec = {"podGroupPolicy": self.gang} if self.gang else {}
+        spec: Tree = {"podGroupPolicy": self.gang} if self.gang else {}
         whole = _fit(RUNTIMES, runtime(*jobs, policy=policy, label=label, **spec), self.runtime_growths, share)
         base = train_job(trainer=self.trainer)
         base["metadata"] = {**base["metadata"], "name": self.name}
@@ -86,7 +86,7 @@ def _otherwise(growth: Growth) -> Growth:
 def _fit(plural: str, tree: Tree, growths: tuple[Growth, ...], share: float) -> Tree:
     """Return the object with its growths in their proportion, as many as there is room for."""
     most, room = MOST_VALUES * share * 0.97, STORED * share
-    whole = tree
+    whole, ratio = tree, 1.0
     scale = most / max(1, sum(growth.count for growth in growths)) / 2
     for _ in range(5):
         scaled = [replace(one, count=max(1, int(one.count * scale))) for one in growths]

@@ -260,7 +260,8 @@ def test_patches_by_the_thousand(webhook: Webhook, field: str) -> None:
     have = job("node", "trainer")
     have["template"]["spec"]["template"]["spec"][field] = [{"name": "node"}, *entries(7000)]
     webhook.put(runtime(have, name="wide"))
-    changes = patch(pods(**{field: entries(7000)}), manager=names.PATCH_MANAGER_KUEUE)
+    changed: Tree = {field: entries(7000)}
+    changes = patch(pods(**changed), manager=names.PATCH_MANAGER_KUEUE)
     bomb = train_job("wide", trainer={"resourcesPerNode": {"requests": {"cpu": "1"}}}, runtimePatches=[changes])
     cheap(webhook.review(MUTATE, bomb))
     cheap(webhook.review(VALIDATE, bomb))
@@ -300,7 +301,9 @@ def test_an_override_for_thousands_of_jobs(webhook: Webhook) -> None:
             "runtimePatches": [
                 {
                     "manager": names.PATCH_MANAGER_OLDER_FIELDS,
-                    "trainingRuntimeSpec": {"template": {"metadata": {"labels": dict.fromkeys(map(str, range(9000)), "")}}},
+                    "trainingRuntimeSpec": {
+                        "template": {"metadata": {"labels": dict.fromkeys(map(str, range(9000)), "")}}
+                    },
                 }
             ]
         },

@@ -1,8 +1,8 @@
 """The operator's webhooks as a process of their own, under a memory limit: what the attacks of `test_bombs` are run on.
 
-`python -m tests.security.webhook_process` serves the real `WebhookServer` with the real routes, on loopback without TLS,
-and prints its port. What the routes would read from an API server stands in a storage in memory, which the test fills
-by `/put`; `/reconcile` lets the operator's own reconciler look at a TrainJob.
+`python -m tests.security.webhook_process` serves the real `WebhookServer` with the real routes, on loopback without
+TLS, and prints its port. What the routes would read from an API server stands in a storage in memory, which the test
+fills by `/put`; `/reconcile` lets the operator's own reconciler look at a TrainJob.
 """
 
 from __future__ import annotations

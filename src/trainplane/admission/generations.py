@@ -165,8 +165,9 @@ def _with_entry(patches: list[Any], template: Tree) -> list[Any]:
 
 
 class Merging:
-    """Makes one patch of the pods of each job of all that overrides say of it: the later wins, as when they were merged
-    one after the other. What was sent is not changed.
+    """Makes one patch of the pods of each job of all that overrides say of it.
+
+    The later wins, as when they were merged one after the other. What was sent is not changed.
 
     A thousand overrides may speak of one job. So what was merged is not copied again with each: an object or list of
     our own is written into, and the places of a list's entries are remembered.
@@ -208,7 +209,7 @@ class Merging:
         places = self._lists[id(base)][1]
         for entry in patch:
             name = _name(entry, key)
-            found = places.setdefault(name, len(base)) if name else len(base)
+            found = len(base) if name is None else places.setdefault(name, len(base))
             if found == len(base):
                 base.append(entry)
             else:
@@ -218,7 +219,8 @@ class Merging:
 
 def _name(entry: Any, key: str) -> Hashable:
     """Return what tells an entry apart; None if nothing does."""
-    return (trees.hashable(entry.get(key)) or None) if isinstance(entry, dict) else None
+    name = entry.get(key) if isinstance(entry, dict) else None
+    return trees.hashable(name) if name else None
 
 
 def _is_well_formed(field: str, value: Any) -> bool:

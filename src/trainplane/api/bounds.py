@@ -46,7 +46,7 @@ def check_size(text: bytes) -> None:
 
 
 def weigh(tree: Any) -> tuple[int, int]:
-    """Return how many values a tree has, itself among them, and how many characters its texts and keys have together."""
+    """Return how many values a tree has, itself among them, and how many characters its texts and keys have."""
     values, letters, below = 1, 0, [tree]
     while below:
         one = below.pop()

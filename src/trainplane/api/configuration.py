@@ -227,13 +227,15 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if value < 0:
             yield f"{path}: is {value}: write 0 or more"
-    for kind, workers in configuration.controller.group_kind_concurrency.items():
-        if workers < 1:
-            yield f"controller.groupKindConcurrency[{kind}]: is {workers}: write 1 or more"
+    workers = configuration.controller.group_kind_concurrency
+    for path, count in (
+        *((f"controller.groupKindConcurrency[{kind}]", count) for kind, count in workers.items()),
+        ("limits.podsPerTrainJob", configuration.limits.pods_per_train_job),
+    ):
+        if count < 1:
+            yield f"{path}: is {count}: write 1 or more"
     for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
         yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
-    if configuration.limits.pods_per_train_job < 1:
-        yield f"limits.podsPerTrainJob: is {configuration.limits.pods_per_train_job}: write 1 or more"
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())

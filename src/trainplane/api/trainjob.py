@@ -15,7 +15,7 @@ _INT32_MAX = 2**31 - 1
 _INT32_MIN = -(2**31)
 
 _MOST_WORDS: Final = 8192
-"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass. Linux passes 2 MiB to a process."""
+"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass."""
 _MOST_VARIABLES: Final = 2048
 """Variables of a container: 16 times v2.3's limit, which real jobs pass."""
 

@@ -132,8 +132,8 @@ class Pipeline:
     def render(self, job: Job, runtime: Runtime, *, begins: bool = False) -> Rendering:
         """Return the objects that the TrainJob becomes. The job and the runtime are not changed.
 
-        A TrainJob that `begins` may not come to more pods than a TrainJob may have. One that has begun goes on, whatever
-        the bound is by now.
+        A TrainJob that `begins` may not come to more pods than a TrainJob may have. One that has begun goes on,
+        whatever the bound is by now.
 
         Raises:
             RenderError: see `errors`.

@@ -53,6 +53,7 @@ def test_nothing_means_all_defaults(text: str) -> None:
     assert (found.client_connection.qps, found.client_connection.burst) == (50, 100)
     assert (found.status_server.port, found.status_server.qps, found.status_server.burst) == (10443, 5, 10)
     assert found.tls.next_protos == ["http/1.1"]
+    assert found.limits.pods_per_train_job == 32_768
 
 
 def test_reads_the_file_that_the_reference_ships() -> None:
