@@ -135,8 +135,8 @@ ADMISSION = (
     ),
     Declared(
         "no-such-pod",
-        "403 for a TrainJob of which the API server would refuse every Job: mounts of volumes that are not there, labels, "
-        "tolerations, devices by halves or with unequal sides",
+        "403 for a TrainJob of which the API server would refuse every Job: mounts of volumes that are not there, "
+        "labels, tolerations, devices by halves or with unequal sides",
         "the reference accepts it, JobSet tries for ever, the queue holds quota, and nobody is told",
         it.refused("spec", saying=_NO_POD),
     ),
@@ -160,7 +160,8 @@ ADMISSION = (
     ),
     Declared(
         "kueues-own",
-        "Kueue's entry comes back to a list that is written without it; in a new TrainJob it is left out, with a warning",
+        "Kueue's entry comes back to a list that is written without it; in a new TrainJob it is left out, with a "
+        "warning",
         "without it Kueue can never start the job; who writes it under Kueue's name says where pods run",
         it.is_kueues_own,
     ),

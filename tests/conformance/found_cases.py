@@ -100,7 +100,13 @@ AMOUNTS = (
         Case(
             f"Kueue patches a TrainJob whose amount is {amount!r}",
             (
-                Create(train_job(suspend=True, trainer={"resourcesPerNode": {"requests": {"cpu": amount}}})),
+                Create(
+                    train_job(
+                        suspend=True,
+                        runtimePatches=[patch(_KUEUE)],
+                        trainer={"resourcesPerNode": {"requests": {"cpu": amount}}},
+                    )
+                ),
                 _patches(patch(_KUEUE, patch_job(nodeSelector={"pool": "a"})), suspend=False),
             ),
             (runtime(policy={"numNodes": 1}),),
