@@ -53,6 +53,11 @@ WORDS = (
     ),
 )
 
+_NO_POD = (
+    "is no (key|value|name)|have no volume|resourceClaims|must be (Equal|Exists|NoSchedule|NoExecute|Never)|one source"
+    "|has no image|would have .* of|wants both to be equal|two volumes are mounted"
+)
+
 ADMISSION = (
     Declared(
         "ghost-target",
@@ -135,6 +140,38 @@ ADMISSION = (
         it.refused("spec|metadata.name", saying="while Kueue counts by it"),
     ),
     Declared(
+        "no-such-pod",
+        "403 for a TrainJob of which the API server would refuse every Job: mounts of volumes that are not there, "
+        "labels, tolerations, devices by halves or with unequal sides",
+        "the reference accepts it, JobSet tries for ever, the queue holds quota, and nobody is told",
+        it.refused("spec", saying=_NO_POD),
+    ),
+    Declared(
+        "unheard-trainer",
+        "403 for a `spec.trainer` on a runtime that has no container for it",
+        "the reference drops image, command, resources and nodes without a word, and runs the runtime's default",
+        it.refused("spec.trainer", saying="would have no effect"),
+    ),
+    Declared(
+        "lost-jobs",
+        "403 for a runtime whose `dependsOn`, `successPolicy` or `failurePolicy` names a job that it does not have",
+        "JobSet refuses every JobSet of it",
+        it.refused("spec.template.spec", saying="there is no job|is no job that stands before"),
+    ),
+    Declared(
+        "cannot-be-counted",
+        "403 for a queued TrainJob with `resourcesPerNode` whose training containers have different amounts beside it",
+        "Kueue takes `resourcesPerNode` for all that each has, and would count less than runs",
+        it.refused("spec.trainer.resourcesPerNode", saying="cannot be counted"),
+    ),
+    Declared(
+        "kueues-own",
+        "Kueue's entry comes back to a list that is written without it; in a new TrainJob it is left out, with a "
+        "warning",
+        "without it Kueue can never start the job; who writes it under Kueue's name says where pods run",
+        it.is_kueues_own,
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",
@@ -186,6 +223,24 @@ RENDERING = (
         "tolerations of the manager `kueue.x-k8s.io/manager` are added to those of the runtime and of other managers",
         "Kueue gives those of its flavor and does not mean to take away others', as the reference does (§11.12)",
         rendered.adds_tolerations_of_kueue,
+    ),
+    Declared(
+        "kueue-last",
+        "what the manager `kueue.x-k8s.io/manager` says of pods stands, wherever its entry is in the list",
+        "the reference takes the last entry: charged for one flavor, pods would run on another",
+        rendered.stands_last,
+    ),
+    Declared(
+        "equal-sides",
+        "of a device or huge pages, what a TrainJob says of limit or request holds for both",
+        "the reference leaves the runtime's amount on the other side, which no pod may have",
+        rendered.sets_both_sides,
+    ),
+    Declared(
+        "resources-without-policy",
+        "`resourcesPerNode` reaches the pods of a runtime without `mlPolicy`",
+        "the reference drops it there; Kueue 0.19 counts it",
+        rendered.has_no_policy,
     ),
     Declared(
         "kueue-counts-all",

@@ -104,6 +104,20 @@ def warns_alone(found: Difference) -> bool:
     return deprecated or any(metadata.keys() - {"labels", "annotations"} for metadata in patched)
 
 
+def is_kueues_own(found: Difference) -> bool:
+    """Match Kueue's entry where it is stored with ours and not with the reference, or the other way round."""
+    given = it.patches(found)
+    was = any(entry["manager"] == it.KUEUE for entries in given[:-1] for entry in entries)
+    new = [entry for entry in given[0] if entry["manager"] == it.KUEUE] if given else []
+    forged = any(entry["trainingRuntimeSpec"].get("template", {}).get("spec") for entry in new)
+    if _verdict(found, "warned"):
+        return forged and found.ours is True
+    if it.within(found, "JobSet"):
+        return forged and it.is_changeable(found)
+    dropped = it.within(found, "TrainJob") and found.path.startswith(("spec.runtimePatches", "owned.f:spec"))
+    return dropped and (was or forged)
+
+
 # -- conditions -------------------------------------------------------------------------------------------------------
 
 

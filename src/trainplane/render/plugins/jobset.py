@@ -29,6 +29,8 @@ _MANAGED: Final = {
     names.ANCESTOR_MODEL: "spec.initializer.model.env",
 }
 """Containers whose variables have a field of their own."""
+_MPI_COUNTS: Final = frozenset({"numNodes", "numProcPerNode"})
+"""What MPI does not take from a label: its nodes are the job of that name."""
 _LABEL: Final = ("metadata", "labels", names.LABEL_ANCESTOR)
 
 
@@ -91,7 +93,9 @@ class JobSet(Plugin):
 
 def _judge_heard(plan: Plan) -> Iterator[Finding]:
     """Yield a finding if nobody hears what spec.trainer says: the runtime's default would run, and nothing tell it."""
-    said = sorted(name for name, value in (trees.get(plan.job.tree, "spec", "trainer") or {}).items() if value)
+    trainer: Tree = trees.get(plan.job.tree, "spec", "trainer") or {}
+    counted = _MPI_COUNTS if plan.policy and plan.policy.mpi else frozenset()
+    said = sorted(name for name, value in trainer.items() if value and name not in counted)
     if not said or any(container_of_trainer(pods) for pods in plan.pod_sets):
         return
     label = f"the label {names.LABEL_ANCESTOR}: {names.ANCESTOR_TRAINER}"
