@@ -1,10 +1,11 @@
 """What stands on the hub's volume, damaged: the server starts over it, and reads what is whole.
 
-Pods of a cluster go the same way in: `put_pod` must take them or refuse them, and whatever it took must load again.
+Pods of a cluster go the same way in: they are taken or refused, and whatever was taken must load again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,11 +15,12 @@ import msgspec
 
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from tests.unit.hub.kept import keep, numbered, pod
+from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.hub.kubelet import START
 from trainplane.hub.errors import HubError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.pod import parse
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served import logs
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.kube.testing.clock import FakeClock
@@ -29,8 +31,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-_RECORDS: Final = ("job.json", "pod.json", "node.0.000000000000.log", "node.0.end")
-_SHM: Final = Path("/dev/shm")  # noqa: S108 memory, where there is such a folder: a million small files
+_SHM: Final = Path("/dev/shm")  # memory, where there is such a folder: a million small files
 
 
 def temporary_folder() -> Path:
@@ -39,55 +40,68 @@ def temporary_folder() -> Path:
 
 
 class Archives(Target):
-    """One record of a volume, changed: `FILE NAME`, a newline, and its bytes."""
+    """One file of a volume, changed: its name, a newline, and its bytes."""
 
     name: ClassVar[str] = "archives"
     cases: ClassVar[int] = 60_000
 
     def __init__(self) -> None:
         self._root = temporary_folder()
-        self._data = self._root / "data"
         self._number = 0
-        archive = Archive(self._data, Bounds(), FakeClock())
-        keep(archive, pod(), numbered(5))
+        data = self._root / "data"
+        archive = Archive(data, Retention(), FakeClock())
+        job, kept = keep(archive, pod(), numbered(5))
+        archive.finish(job, kept.journal("node", 0), "the pod is gone")
         archive.close()
-        files = {path.name: path for path in self._data.rglob("*.*")}
-        self._files = {path.relative_to(self._data): path.read_bytes() for path in files.values()}
+        found = [path for path in data.rglob("*") if path.is_file() and path.name != "lock"]
+        self._files = {path.relative_to(data): path.read_bytes() for path in found}
         self._places = {path.name: path for path in self._files}
-        self._places["node.0.end"] = self._places["pod.json"].with_name("node.0.end")
-        shutil.rmtree(self._data)
+        shutil.rmtree(data)
 
     def close(self) -> None:
         shutil.rmtree(self._root)
 
     def generate(self, random: Random) -> bytes:
         mutator = Mutator(random)
-        name = mutator.pick(_RECORDS)
-        content = self._files.get(self._places[name], b"the pod is gone")
-        if name.endswith(".json") and mutator.chance(0.7):
-            content = encode(mutator.tree(msgspec.json.decode(content)))
+        name = mutator.pick(sorted(self._places))
+        content = self._files[self._places[name]]
+        if name.endswith((".json", ".end")) and mutator.chance(0.8):
+            content = self._record(mutator, msgspec.json.decode(content))
         else:
             content = mutator.bytes(content)
         return name.encode() + b"\n" + content
+
+    def _record(self, mutator: Mutator, envelope: Tree) -> bytes:
+        """Return a record that is changed: with a digest that fits it, without any as version 1, or as damaged."""
+        form = mutator.below(3)
+        if form == 0:
+            return encode(mutator.tree(envelope))
+        text = encode(mutator.tree(envelope["record"]))
+        if mutator.chance(0.2):
+            text = mutator.bytes(text, 1)
+        if form == 1:
+            return text
+        digest = hashlib.sha256(text).hexdigest().encode()
+        return b'{"version":2,"digest":"sha256:%s","record":%s}\n' % (digest, text)
 
     def run(self, data: bytes) -> str:
         name, _, content = data.partition(b"\n")
         place = self._places.get(name.decode("latin-1"))
         if place is None:
-            return "no record"
+            return "no file"
         self._number += 1  # a folder of its own: a server that does not start over it keeps it locked
-        self._data = self._root / str(self._number)
+        folder = self._root / str(self._number)
         for path, kept in {**self._files, place: content}.items():
-            (self._data / path).parent.mkdir(parents=True, exist_ok=True)
-            (self._data / path).write_bytes(kept)
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(kept)
         try:
-            archive = Archive(self._data, Bounds(), FakeClock())
+            archive = Archive(folder, Retention(), FakeClock())
             try:
                 return self._use(archive)
             finally:
                 archive.close()
         finally:
-            shutil.rmtree(self._data)
+            shutil.rmtree(folder)
 
     def _use(self, archive: Archive) -> str:
         """Do what the server does with it."""
@@ -95,18 +109,17 @@ class Archives(Target):
         for job in archive:
             said = "loaded"
             for kept in job.pods.values():
-                msgspec.json.encode(kept.record.pod)
-            try:
-                said = "read" if sum(map(len, logs.read(job, LogQuery(rank=None), START))) else "empty"
-            except HubError:
-                said = "nothing to read"
-            archive.latest(job.record.namespace, job.record.name)
-        archive.size  # noqa: B018 a property that adds up
+                try:
+                    msgspec.json.encode(kept.pod.to_tree())
+                except HubError:
+                    said = "unreadable pod"
+            said = f"{said}, {read(job)}"
+            archive.latest(job.record.namespace, job.record.name, NAMESPACE_UID)
         archive.enforce()
         return said
 
     def seeds(self) -> Iterable[bytes]:
-        """Return the records as they are when whole."""
+        """Return the files as they are when whole."""
         return [path.name.encode() + b"\n" + content for path, content in self._files.items()]
 
 
@@ -114,10 +127,11 @@ class KeptPods(Target):
     """Pods as a worker shows them, kept and loaded again."""
 
     name: ClassVar[str] = "kept-pods"
-    cases: ClassVar[int] = 50_000
+    cases: ClassVar[int] = 60_000
 
     def __init__(self) -> None:
         self._root = temporary_folder()
+        self._number = 0
         self._seed = msgspec.json.encode(pod(annotations={"a": "b"}))
 
     def close(self) -> None:
@@ -125,41 +139,39 @@ class KeptPods(Target):
 
     def generate(self, random: Random) -> bytes:
         mutator = Mutator(random)
-        return encode(mutator.tree(msgspec.json.decode(self._seed)))
+        data = encode(mutator.tree(msgspec.json.decode(self._seed)))
+        return mutator.bytes(data, 1) if mutator.chance(0.1) else data
 
     def run(self, data: bytes) -> str:
         try:
-            tree = msgspec.json.decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return "no JSON"
-        folder = self._root / "data"
-        archive = Archive(folder, Bounds(), FakeClock())
+            found = parse(data)
+        except HubError:
+            return "refused"
+        self._number += 1
+        folder = self._root / str(self._number)
+        archive = Archive(folder, Retention(), FakeClock())
         try:
-            job = archive.admit("job-1", "team", "x")
-            try:
-                kept = archive.put_pod(job, "worker1", tree)
-                archive.append(job, kept.journal("node", 0), numbered(2))
-            except HubError:
-                return "refused"
+            job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
+            kept = archive.put_pod(job, "worker1", found)
+            archive.append(job, kept.journal("node", 0), numbered(2))
             archive.close()
-            archive = Archive(folder, Bounds(), FakeClock())
+            archive = Archive(folder, Retention(), FakeClock())
             again = archive.job("job-1")
-            if again is None or len(again.pods) != 1:
-                raise BrokenPromiseError("a pod that was kept is not there after a restart")
-            self._read(archive)
+            if again is None or [kept.pod for kept in again.pods.values()] != [found]:
+                raise BrokenPromiseError("a pod that was kept is not there, or another, after a restart")
+            return f"kept, {read(again)}"
         finally:
             archive.close()
             shutil.rmtree(folder)
-        return "kept"
-
-    def _read(self, archive: Archive) -> None:
-        for job in archive:
-            try:
-                for _ in logs.read(job, LogQuery(rank=None), START):
-                    pass
-            except HubError:
-                continue
 
     def seeds(self) -> Iterable[bytes]:
         """Return a good pod."""
         return (self._seed,)
+
+
+def read(job: Any) -> str:
+    """Read all that is kept of a job's training, as a reader of its log does."""
+    try:
+        return "read" if sum(map(len, logs.read(job, LogQuery(rank=None), START))) else "empty"
+    except HubError:
+        return "nothing"

@@ -14,7 +14,7 @@ from tests.unit.hub.kept import keep, numbered, pod
 from tests.unit.hub.kubelet import START
 from trainplane.hub.errors import HubError
 from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.bounds import Bounds
+from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served import logquery, logs
 from trainplane.kube.testing.clock import FakeClock
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from trainplane.hub.kept.archive import KeptJob
+    from trainplane.hub.kept.keptjob import KeptJob
 
 _NAMES: Final = ("follow", "previous", "timestamps", "container", "rank", "step", "tailLines", "sinceSeconds", "pretty")
 _VALUES: Final = ("", "true", "false", "1", "0", "2", "10", "all", "node", "launcher", "side", "999999999", "²", "٣")
@@ -36,7 +36,7 @@ class LogQueries(Target):
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fuzz-logs-"))
-        self._archive = Archive(self._folder, Bounds(), FakeClock())
+        self._archive = Archive(self._folder, Retention(), FakeClock())
         for index in range(3):
             name = f"x-node-0-{index}-abcde"
             tree = pod(name, index=index, containers=("node", "side"))

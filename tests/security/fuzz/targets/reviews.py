@@ -45,7 +45,7 @@ from trainplane.render.errors import PluginFailedError, RenderError
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from random import Random
 
     from trainplane.kube.resource import Resource
@@ -76,6 +76,10 @@ class CaseClient(Client):
 
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
+
+    def permitted(self, permit: Callable[[], None]) -> CaseClient:  # noqa: ARG002 nothing is written
+        """Return itself."""
+        return self
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, **options: Any) -> Any:  # noqa: ARG002 the client's
         found = self.objects.get(resource.plural)

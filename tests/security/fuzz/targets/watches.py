@@ -85,7 +85,7 @@ _BOOKMARK: Final[Tree] = {
 }
 _BETWEEN: Final = b"\n\n"
 """Between the stream of TrainJobs and that of JobSets: no line of a watch is empty."""
-_LONGEST_WAIT: Final = 3600.0
+_LONGEST_WAIT: Final = 86400.0
 """Seconds that a server may make us wait."""
 
 
