@@ -79,6 +79,10 @@ integration: engines images ## api/, kube/ and operator/ on real API servers
 security: engines images ## attacks on the real processes, damaged archives, fuzzing (FULL=1: a million inputs)
 	$(PYTEST) -p lab.pytest_plugin --suite security tests/security
 
+.PHONY: under-fire
+under-fire: engines images ## what experiments broke stays mended: every finding of the audits, wherever its tests are
+	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire -m finding tests/under_fire tests/unit
+
 .PHONY: conformance
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance

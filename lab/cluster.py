@@ -56,8 +56,9 @@ class Engine:
 class Connection:
     """A connection to an API server for the lab's own bulk work; tests of the product use the product's client."""
 
-    def __init__(self, connection: http.client.HTTPSConnection) -> None:
+    def __init__(self, connection: http.client.HTTPSConnection, headers: dict[str, str] | None = None) -> None:
         self._connection = connection
+        self._headers = headers or {}
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +68,7 @@ class Connection:
 
     def send(self, method: str, path: str, body: str | None = None, content_type: str = "application/json") -> bytes:
         """Send one request and return the answer's body; a `LabError` tells what the server refused."""
-        self._connection.request(method, path, body, {"Content-Type": content_type})
+        self._connection.request(method, path, body, {"Content-Type": content_type, **self._headers})
         response = self._connection.getresponse()
         data = response.read()
         if response.status >= http.HTTPStatus.BAD_REQUEST:
@@ -243,11 +244,15 @@ class Cluster:
 
         return wait_for(what, ready, seconds=seconds, log=self.log(what))
 
-    def connection(self, timeout: float = 60) -> Connection:
-        """Return a kept-alive connection to the API server as the administrator, for many small requests."""
+    def connection(self, timeout: float = 60, *, user: str = "") -> Connection:
+        """Return a kept-alive connection to the API server for many small requests: as the administrator, or as `user`.
+
+        A user is impersonated, which is all the same to whoever judges the request.
+        """
         context = ssl.create_default_context(cafile=str(self.authority))
         context.load_cert_chain(self.folder / "pki/admin.crt", self.folder / "pki/admin.key")
-        return Connection(http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=context))
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=context)
+        return Connection(connection, {"Impersonate-User": user} if user else {})
 
     def _answers(self, path: str) -> bool:
         try:

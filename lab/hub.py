@@ -24,6 +24,8 @@ SERVICE = "trainplane-hub"
 GROUP = "hub.trainplane.dev"
 API_SERVICE = f"v1alpha1.{GROUP}"
 PORT = 8450
+FRONT = "hub-front"
+FRONT_ACCOUNT = "trainplane-hub-front"
 _READY_SECONDS = 90
 
 
@@ -44,6 +46,43 @@ def install(cluster: Cluster, *flags: str) -> None:
     wait_ready(cluster)
 
 
+def install_fronts(cluster: Cluster, count: int = 2) -> list[str]:
+    """Put fronts before a hub server that was installed with `front_flags`; return their names among the engines."""
+    account = {"name": FRONT_ACCOUNT, "namespace": NAMESPACE}
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    token = cluster.kubectl("create", "token", FRONT_ACCOUNT, "-n", NAMESPACE, f"--audience={SERVICE}").stdout
+    file = cluster.folder / f"{FRONT}.token"
+    file.write_text(token)
+    names = [f"{FRONT}-{number}" for number in range(1, count + 1)]
+    for number, name in enumerate(names, start=1):
+        command = [
+            *(sys.executable, "-m", "trainplane.hub.front"),
+            f"--kubeconfig={cluster.kubeconfig}",
+            f"--namespace={NAMESPACE}",
+            f"--owner=https://{cluster.address}:{PORT}",
+            f"--owner-ca={cluster.authority}",
+            f"--token-file={file}",
+            f"--tls-cert-dir={_certificates(cluster)}",
+            f"--listen={cluster.address}:{PORT + number}",
+        ]
+        cluster.start(name, command, {"PYTHONPATH": str(REPOSITORY / "src")})
+        cluster.wait_http(name, PORT + number, tls=cluster.address)
+    cluster.apply(*(_endpoints(cluster, f"{SERVICE}-{number}", PORT + number) for number in range(1, count + 1)))
+    cluster.kubectl("delete", "endpointslice", SERVICE, "-n", NAMESPACE)
+    return names
+
+
+def front_flags() -> tuple[str, ...]:
+    """Return the flags of a hub server that has fronts before it."""
+    return (f"--front-account=system:serviceaccount:{NAMESPACE}:{FRONT_ACCOUNT}",)
+
+
+def is_available(cluster: Cluster) -> bool:
+    """Tell whether the API server takes the hub's API for available."""
+    conditions = cluster.get("apiservice", API_SERVICE).get("status", {}).get("conditions", [])
+    return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
+
+
 def data(cluster: Cluster) -> Path:
     """Return the folder in which the server keeps logs."""
     folder = cluster.folder / f"{ENGINE}-data"
@@ -54,12 +93,7 @@ def data(cluster: Cluster) -> Path:
 def wait_ready(cluster: Cluster) -> None:
     """Wait until the server answers through the API server, after a start or a `cluster.revive`."""
     cluster.wait_http(ENGINE, PORT, tls=cluster.address)
-
-    def available() -> bool:
-        conditions = cluster.get("apiservice", API_SERVICE).get("status", {}).get("conditions", [])
-        return any(c["type"] == "Available" and c["status"] == "True" for c in conditions)
-
-    wait_for("the hub's APIService", available, seconds=_READY_SECONDS, log=cluster.log(ENGINE))
+    wait_for("the hub's APIService", lambda: is_available(cluster), seconds=_READY_SECONDS, log=cluster.log(ENGINE))
 
 
 def _objects(cluster: Cluster) -> list[dict[str, Any]]:
@@ -73,14 +107,7 @@ def _objects(cluster: Cluster) -> list[dict[str, Any]]:
             "metadata": meta,
             "spec": {"ports": [{**port, "port": 443, "targetPort": PORT}]},
         },
-        {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {**meta, "labels": {"kubernetes.io/service-name": SERVICE}},
-            "addressType": "IPv4",
-            "ports": [port],
-            "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
-        },
+        _endpoints(cluster, SERVICE, PORT),
         {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
@@ -95,6 +122,18 @@ def _objects(cluster: Cluster) -> list[dict[str, Any]]:
             },
         },
     ]
+
+
+def _endpoints(cluster: Cluster, name: str, port: int) -> dict[str, Any]:
+    """Return where the API server finds one server of the Service."""
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": SERVICE}},
+        "addressType": "IPv4",
+        "ports": [{"name": "https", "port": port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
+    }
 
 
 def _certificates(cluster: Cluster) -> Path:

@@ -32,10 +32,7 @@ def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), *
 
     The CRDs of all `frameworks` must be there already: Kueue times out waiting for them.
     """
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    crds = documents(*sorted((manifests("kueue") / "config/components/crd/bases").glob("*.yaml")))
-    cluster.apply(*crds)
-    cluster.wait_established(*(crd["metadata"]["name"] for crd in crds))
+    install_crds(cluster)
     pair = cluster.webhook_pair
     script = f"mkdir -p {_CERTIFICATES} && cp {pair.certificate} {pair.key} {_CERTIFICATES}"
     cluster.sandbox.run(["sh", "-euc", script])
@@ -52,6 +49,14 @@ def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), *
         for webhook in configuration["webhooks"]:
             _spare_system_namespaces(webhook)
     cluster.apply(*configurations)
+
+
+def install_crds(cluster: Cluster) -> None:
+    """Install the CRDs and Kueue's namespace alone: all that a hub needs on which nothing is dispatched."""
+    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    crds = documents(*sorted((manifests("kueue") / "config/components/crd/bases").glob("*.yaml")))
+    cluster.apply(*crds)
+    cluster.wait_established(*(crd["metadata"]["name"] for crd in crds))
 
 
 def wait_ready(cluster: Cluster) -> None:

@@ -57,17 +57,19 @@ def install(
     process = cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})
     wait_ready(cluster)
     if with_webhooks:
-        cluster.apply(*beside(cluster, webhook_configurations(), prefix=ENGINE, port=WEBHOOK_PORT))
+        cluster.apply(*beside(cluster, webhook_configurations(), prefix=ENGINE, port=WEBHOOK_PORT), *policies())
     return process
 
 
 def uninstall(cluster: Cluster) -> None:
-    """End our operator and remove its webhooks; CRDs and objects stay, as when another operator takes over."""
+    """End our operator and remove its webhooks and policies; CRDs and objects stay, as in a takeover."""
     for kind in ("mutating", "validating"):
         names = [
             f"{ENGINE}-{one['metadata']['name']}" for one in webhook_configurations() if kind in one["kind"].lower()
         ]
         cluster.kubectl("delete", f"{kind}webhookconfiguration", "--ignore-not-found", *names)
+    judged = [f"{one['kind'].lower()}/{one['metadata']['name']}" for one in policies()]
+    cluster.kubectl("delete", "--ignore-not-found", *judged)
     if cluster.engines()[ENGINE].process.alive():
         cluster.kill(ENGINE)
 
@@ -97,6 +99,11 @@ def configuration(*, qps: float | None = None, workers: int | None = None) -> di
 def webhook_configurations() -> list[dict[str, Any]]:
     """Return the webhook configurations as they are installed in a cluster, before they are pointed at this machine."""
     return documents(REPOSITORY / "manifests/operator/webhooks.yaml")
+
+
+def policies() -> list[dict[str, Any]]:
+    """Return the admission policies that the API server judges by itself."""
+    return documents(REPOSITORY / "manifests/operator/kueue-policy.yaml")
 
 
 def _certificates(cluster: Cluster) -> str:

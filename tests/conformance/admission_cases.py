@@ -148,6 +148,7 @@ CREATION = (
     ),
     _creating("50 negative numNodes", trainer={"numNodes": -1}),
     _creating("51 no numNodes", trainer={"numNodes": 0}),
+    _creating("more nodes than a TrainJob may have", trainer={"numNodes": 50_000}),
     _creating("52 negative numProcPerNode", trainer={"numProcPerNode": -1}),
     _creating("53 no numProcPerNode", trainer={"numProcPerNode": 0}),
     _creating("52 negative numProcPerNode, Torch", torch(), trainer={"numProcPerNode": -1}),

@@ -157,6 +157,12 @@ def said_there(found: Difference) -> Iterator[Any]:
         yield from _reached(spec.get("template", {}), steps)
 
 
+def reached(entries: list[Tree], path: str) -> Iterator[Any]:
+    """Yield what entries of patches say of a field of a JobSet."""
+    for entry in entries:
+        yield from _reached(entry["trainingRuntimeSpec"].get("template", {}), path.split("."))
+
+
 def _reached(tree: Any, steps: list[str]) -> Iterator[Any]:
     """Yield what stands at a path, which steps into lists without a word."""
     if not steps:

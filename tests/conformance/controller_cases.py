@@ -96,6 +96,14 @@ CONDITIONS = (
         ),
         (torch(nodes=100),),
     ),
+    *(
+        Case(
+            f"a JobSet with a TTL, {word}",
+            (Create(train_job()), reported(counts(active=1, ready=1)), reported(counts(), conditions=(end,))),
+            (runtime(ttlSecondsAfterFinished=60),),
+        )
+        for word, end in (("completed", COMPLETED), ("failed", FAILED))
+    ),
     Case(
         "10 jobsStatus follows replicatedJobsStatus, in its order",
         (

@@ -53,6 +53,11 @@ WORDS = (
     ),
 )
 
+_NO_POD = (
+    "is no (key|value|name)|have no volume|resourceClaims|must be (Equal|Exists|NoSchedule|NoExecute|Never)|one source"
+    "|has no image|would have .* of|wants both to be equal|two volumes are mounted"
+)
+
 ADMISSION = (
     Declared(
         "ghost-target",
@@ -86,9 +91,15 @@ ADMISSION = (
     ),
     Declared(
         "numbers",
-        "403 for negative `numNodes`, and for `numProcPerNode` below 1 with Torch and MPI",
+        "403 for `numNodes` below 1, and for `numProcPerNode` below 1 with Torch and MPI",
         "the reference's main branch refuses them too; v2.3 runs something else in silence",
         it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
+    ),
+    Declared(
+        "too-many-pods",
+        "403 for more pods than a TrainJob may have, 32,768 unless an admin says otherwise, 422 above 100,000 nodes",
+        "one TrainJob must not take the memory of whoever lists its nodes; Kubernetes runs no Job of more than 100,000",
+        it.refused("spec.trainer.numNodes", saying="podsPerTrainJob"),
     ),
     Declared(
         "requests-over-limits",
@@ -129,6 +140,38 @@ ADMISSION = (
         it.refused("spec|metadata.name", saying="while Kueue counts by it"),
     ),
     Declared(
+        "no-such-pod",
+        "403 for a TrainJob of which the API server would refuse every Job: mounts of volumes that are not there, "
+        "labels, tolerations, devices by halves or with unequal sides",
+        "the reference accepts it, JobSet tries for ever, the queue holds quota, and nobody is told",
+        it.refused("spec", saying=_NO_POD),
+    ),
+    Declared(
+        "unheard-trainer",
+        "403 for a `spec.trainer` on a runtime that has no container for it",
+        "the reference drops image, command, resources and nodes without a word, and runs the runtime's default",
+        it.refused("spec.trainer", saying="would have no effect"),
+    ),
+    Declared(
+        "lost-jobs",
+        "403 for a runtime whose `dependsOn`, `successPolicy` or `failurePolicy` names a job that it does not have",
+        "JobSet refuses every JobSet of it",
+        it.refused("spec.template.spec", saying="there is no job|is no job that stands before"),
+    ),
+    Declared(
+        "cannot-be-counted",
+        "403 for a queued TrainJob with `resourcesPerNode` whose training containers have different amounts beside it",
+        "Kueue takes `resourcesPerNode` for all that each has, and would count less than runs",
+        it.refused("spec.trainer.resourcesPerNode", saying="cannot be counted"),
+    ),
+    Declared(
+        "kueues-own",
+        "Kueue's entry comes back to a list that is written without it; in a new TrainJob it is left out, with a "
+        "warning",
+        "without it Kueue can never start the job; who writes it under Kueue's name says where pods run",
+        it.is_kueues_own,
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",
@@ -145,7 +188,8 @@ RENDERING = (
     ),
     Declared(
         "accelerators",
-        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, and for a runtime's GPUs when the TrainJob asks for CPUs; "
+        "`PET_NPROC_PER_NODE` is `auto` for slices of GPUs, for claimed devices (DRA), and for a runtime's GPUs when "
+        "the TrainJob asks for CPUs; "
         "for TPUs, Neuron devices and Gaudis it is their number",
         "the reference counts CPUs there, on a pod that has an accelerator (§11.15)",
         rendered.counts_accelerators,
@@ -179,6 +223,24 @@ RENDERING = (
         "tolerations of the manager `kueue.x-k8s.io/manager` are added to those of the runtime and of other managers",
         "Kueue gives those of its flavor and does not mean to take away others', as the reference does (§11.12)",
         rendered.adds_tolerations_of_kueue,
+    ),
+    Declared(
+        "kueue-last",
+        "what the manager `kueue.x-k8s.io/manager` says of pods stands, wherever its entry is in the list",
+        "the reference takes the last entry: charged for one flavor, pods would run on another",
+        rendered.stands_last,
+    ),
+    Declared(
+        "equal-sides",
+        "of a device or huge pages, what a TrainJob says of limit or request holds for both",
+        "the reference leaves the runtime's amount on the other side, which no pod may have",
+        rendered.sets_both_sides,
+    ),
+    Declared(
+        "resources-without-policy",
+        "`resourcesPerNode` reaches the pods of a runtime without `mlPolicy`",
+        "the reference drops it there; Kueue 0.19 counts it",
+        rendered.has_no_policy,
     ),
     Declared(
         "kueue-counts-all",
@@ -236,6 +298,13 @@ CONTROLLER = (
         it.runs_unconditionally,
     ),
     Declared(
+        "ttl-when-told",
+        "a JobSet gets its runtime's `ttlSecondsAfterFinished` when its job's end is told, not before",
+        "a JobSet that goes before anybody saw its end would be made again: the reference trains twice if it was down "
+        "for that long",
+        it.holds_ttl,
+    ),
+    Declared(
         "snapshot-created",
         "the snapshot is created once, and no apply owns it",
         "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "
@@ -243,9 +312,23 @@ CONTROLLER = (
         it.is_created_snapshot,
     ),
     Declared(
+        "snapshot-immutable",
+        "the snapshot is `immutable`: 422 for an edit of it",
+        "what a job runs is not its author's to change once Kueue has counted it (§11.23)",
+        it.is_immutable_snapshot,
+    ),
+    Declared(
+        "runtime-digest",
+        "`status.runtimeDigest`, with the first other word of the status",
+        "see above: fields that are ours",
+        it.is_runtime_digest,
+    ),
+    Declared(
         "snapshot-unwatched",
-        "a snapshot that somebody deletes comes back at the job's next change, not at once",
-        "watching every ConfigMap of the cluster costs its memory and the right to read them (§11.32)",
+        "a snapshot that somebody deletes does not come back; the job goes on with the runtime that it began with as "
+        "long as that is known, by the operator's memory or since it has not changed",
+        "the reference takes the runtime as it is by then, and the job becomes another one; watching every ConfigMap "
+        "of the cluster costs its memory and the right to read them (§11.32)",
         it.is_deleted_snapshot,
     ),
     Declared(

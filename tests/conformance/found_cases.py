@@ -100,7 +100,13 @@ AMOUNTS = (
         Case(
             f"Kueue patches a TrainJob whose amount is {amount!r}",
             (
-                Create(train_job(suspend=True, trainer={"resourcesPerNode": {"requests": {"cpu": amount}}})),
+                Create(
+                    train_job(
+                        suspend=True,
+                        runtimePatches=[patch(_KUEUE)],
+                        trainer={"resourcesPerNode": {"requests": {"cpu": amount}}},
+                    )
+                ),
                 _patches(patch(_KUEUE, patch_job(nodeSelector={"pool": "a"})), suspend=False),
             ),
             (runtime(policy={"numNodes": 1}),),
@@ -197,7 +203,7 @@ KUEUE = (
         (torch(replicated_job(containers=[_GPUS])),),
     ),
     Case(
-        "Kueue counts nothing that reaches no pod",
+        "Kueue counts what a TrainJob says on a runtime without a policy",
         (Create(train_job(runtimePatches=[patch(_KUEUE)], trainer={"resourcesPerNode": {"requests": {"cpu": "4"}}})),),
         (runtime(replicated_job(containers=[_GPUS])),),
     ),
@@ -208,6 +214,79 @@ KUEUE = (
             ("the deletion of a runtime", Remove("TrainingRuntime", "runtime")),
             ("a label on a runtime", Change({"metadata": {"labels": {"a": "b"}}}, "TrainingRuntime", "runtime")),
         )
+    ),
+)
+
+_PREMIUM = patch(_X, patch_job(pod_metadata={"labels": {"q": "x"}}, nodeSelector={"tier": "premium"}))
+_CHEAP = patch(_KUEUE, patch_job(pod_metadata={"labels": {"q": "k"}}, nodeSelector={"tier": "cheap"}))
+_LOST = {"targetReplicatedJobs": ["ghost"], "operator": "All"}
+
+REAL = (
+    Case(
+        "an entry behind Kueue's says otherwise",
+        (
+            Create(train_job(suspend=True, runtimePatches=[patch(_KUEUE)])),
+            Change({"spec": {"runtimePatches": [_CHEAP, _PREMIUM]}}),
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a list without Kueue's entry",
+        (
+            Create(train_job(suspend=True, runtimePatches=[_PREMIUM, patch(_KUEUE)])),
+            Change({"spec": {"runtimePatches": [_PREMIUM]}}),
+        ),
+        (runtime(),),
+    ),
+    Case("Kueue's entry in a new TrainJob", (Create(train_job(runtimePatches=[_CHEAP])),), (runtime(),)),
+    Case(
+        "more devices than the runtime's, said of one side",
+        (Create(train_job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": "4"}}})),),
+        (
+            torch(
+                replicated_job(
+                    containers=[
+                        container(resources={"limits": {"nvidia.com/gpu": "2"}, "requests": {"nvidia.com/gpu": "2"}})
+                    ]
+                )
+            ),
+        ),
+    ),
+    Case(
+        "a mount of a volume that is not there",
+        (
+            Create(
+                train_job(
+                    runtimePatches=[
+                        patch(
+                            _X,
+                            patch_job(
+                                containers=[{"name": "node", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]
+                            ),
+                        )
+                    ]
+                )
+            ),
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a trainer that nobody hears",
+        (Create(train_job(trainer={"image": "test:trainjob"})),),
+        (runtime(replicated_job(ancestor=None)),),
+    ),
+    Case(
+        "a runtime whose policy names no job",
+        (Create(runtime(successPolicy=_LOST)),),
+    ),
+    Case(
+        "training containers that differ, in a queue",
+        (
+            Create(
+                train_job(metadata=_QUEUED, suspend=True, trainer={"resourcesPerNode": {"requests": {"memory": "1Gi"}}})
+            ),
+        ),
+        (torch(replicated_job("actor", containers=[_GPUS]), replicated_job("learner")),),
     ),
 )
 
@@ -282,4 +361,4 @@ ENDS = (
     ),
 )
 
-CASES = (*AMOUNTS, *MERGES, *KUEUE, *ENDS)
+CASES = (*REAL, *AMOUNTS, *MERGES, *KUEUE, *ENDS)

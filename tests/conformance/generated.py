@@ -29,12 +29,17 @@ from tests.conformance.documents import (
     train_job,
 )
 from tests.conformance.schema import QUANTITIES, WORDS, below, crd, some
+from trainplane.api.document import read
+from trainplane.api.runtime import TrainingRuntime
+from trainplane.api.trainjob import TrainJob
+from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Draw = Callable[[st.SearchStrategy[Any]], Any]
 
+_PIPELINE = Pipeline(plugin() for plugin in (*FRAMEWORKS, *COMMON))
 _TEMPLATE = ("template", "spec", "replicatedJobs", "template", "spec", "template")
 _POD = below(crd("trainingruntimes"), *_TEMPLATE, "spec")
 _PATCH = below(crd("trainjobs"), "runtimePatches", "trainingRuntimeSpec", *_TEMPLATE, "spec")
@@ -45,6 +50,7 @@ _ENV = st.lists(
     unique_by=lambda entry: entry["name"],
 )
 _AMOUNTS = st.sampled_from(QUANTITIES)
+_DEVICES = st.sampled_from(("1", 2, "4000m"))
 _RESOURCES = st.fixed_dictionaries(
     # Names of their own, since a pod may not request more than its limit of one resource.
     {
@@ -52,11 +58,14 @@ _RESOURCES = st.fixed_dictionaries(
             {"cpu": st.sampled_from(("1", 3, "500m", "2500m"))}, optional={"memory": _AMOUNTS}
         )
     },
-    optional={"limits": st.dictionaries(st.sampled_from(("nvidia.com/gpu", "example.com/nic")), _AMOUNTS, min_size=1)},
+    # Devices are whole: a pod may not have the half of one.
+    optional={"limits": st.dictionaries(st.sampled_from(("nvidia.com/gpu", "example.com/nic")), _DEVICES, min_size=1)},
 )
 _LABELS = st.dictionaries(st.sampled_from(("a", "example.com/b")), st.sampled_from(WORDS), min_size=1)
 _METADATA = st.fixed_dictionaries({"labels": _LABELS}, optional={"annotations": _LABELS})
-_MANAGERS = ("a.example.com/x", "b.example.com/y", "kueue.x-k8s.io/manager")
+_MANAGERS = ("a.example.com/x", "b.example.com/y")
+_KUEUE = "kueue.x-k8s.io/manager"
+"""Brings an empty entry to a new TrainJob, and fills it later."""
 _EDITABLE = ("nodeSelector", "tolerations", "schedulingGates")
 """What JobSet lets a suspended job change, beside the pods' labels and annotations."""
 _CLOSED = tuple(sorted(set(_PATCH["properties"]) - set(_EDITABLE)))
@@ -150,7 +159,7 @@ def _named(name: str, fields: Tree) -> Tree:
 @st.composite
 def _trainers(draw: Draw) -> Tree | None:
     fields = {
-        "numNodes": st.integers(0, 4),
+        "numNodes": st.integers(1, 4),
         "image": st.just("test:trainjob"),
         "command": st.lists(st.sampled_from(WORDS), min_size=1, max_size=2),
         "args": st.lists(st.sampled_from(WORDS), min_size=1, max_size=2),
@@ -170,6 +179,10 @@ def _edited(draw: Draw, on: Tree, entries: list[Tree]) -> list[Tree]:
     """
     edited: list[Tree] = json.loads(json.dumps(entries))
     for entry in edited:
+        if entry["manager"] == _KUEUE:
+            names = [job["name"] for job in _of(on)]
+            placed = [{"name": name, "template": {"spec": {"template": {"spec": {}}}}} for name in names]
+            entry["trainingRuntimeSpec"]["template"]["spec"] = {"replicatedJobs": placed}
         for job in entry["trainingRuntimeSpec"]["template"].get("spec", {}).get("replicatedJobs", ()):
             pod = job["template"]["spec"]["template"]
             pod["metadata"] = draw(_METADATA)
@@ -206,6 +219,8 @@ def cases(draw: Draw) -> Case:
     """Return a case: a runtime, a TrainJob of it, and what happens then."""
     on = draw(_runtimes())
     spec: Tree = {"suspend": draw(st.booleans()), "runtimePatches": draw(_patches(on))}
+    if draw(st.booleans()):
+        spec["runtimePatches"].insert(draw(st.integers(0, len(spec["runtimePatches"]))), patch(_KUEUE))
     trainer = draw(_trainers())
     if trainer is not None:
         spec["trainer"] = trainer
@@ -220,6 +235,14 @@ def cases(draw: Draw) -> Case:
 def _of(on: Tree) -> list[Tree]:
     jobs: list[Tree] = on["spec"]["template"]["spec"]["replicatedJobs"]
     return jobs
+
+
+def _can_be(case: Case) -> bool:
+    """Say whether a pod can be made of a case: one that ends in a refusal tells nothing of what comes after."""
+    (on,) = case.setup
+    document = next(step.document for step in case.steps if isinstance(step, Create))
+    job = {**document, "metadata": {**document["metadata"], "namespace": "team", "uid": "uid"}}
+    return _PIPELINE.validate(read(job, TrainJob), None, read(on, TrainingRuntime)).allowed
 
 
 def _patched_fields(case: Case) -> list[Tree]:
@@ -255,6 +278,8 @@ def collect(number: int, *, of: int = 0) -> list[Case]:
     def gather(case: Case) -> None:
         if len(found) == number:
             raise _Enough
+        if not _can_be(case):
+            return
         # Hypothesis likes to vary a case a little; a case with other fields tells more than one with other values.
         found.setdefault(_outline([*case.setup, *_patched_fields(case)]), case)
 

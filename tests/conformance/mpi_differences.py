@@ -224,8 +224,11 @@ def says_what_runs(found: Difference) -> bool:
     if (found.place, found.path, found.ours) != ("verdict", "warned", True):
         return False
     has_both = {"node", "launcher"} <= it.pods(found.case).keys()
-    is_one = _policy(found.case).get("runLauncherAsNode") and _trainer(found.case).get("numNodes") == 1
-    return bool(is_one and has_both) or it.runtime(found.case)["spec"]["mlPolicy"].get("numNodes", 1) > 1
+    launches = _policy(found.case).get("runLauncherAsNode")
+    is_one = launches and _trainer(found.case).get("numNodes") == 1
+    reaches_none = not launches and _trainer(found.case).get("resourcesPerNode")
+    many = it.runtime(found.case)["spec"]["mlPolicy"].get("numNodes", 1) > 1
+    return bool(is_one and has_both) or bool(reaches_none) or many
 
 
 ROWS = (
@@ -261,7 +264,7 @@ ROWS = (
     ),
     (
         "mpi-warns",
-        "a warning where `numNodes` is not the number of pods that train with MPI",
+        "a warning where `numNodes` is not the number of pods that train with MPI, or `resourcesPerNode` reaches none",
         "the reference and Kueue count so, and the counts are kept (§11.6)",
         says_what_runs,
     ),

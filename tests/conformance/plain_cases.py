@@ -201,7 +201,8 @@ CASES = (
                         container(
                             resources={"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"example.com/nic": "1"}}
                         )
-                    ]
+                    ],
+                    resourceClaims=[{"name": "claim", "resourceClaimName": "devices"}],
                 ),
                 policy={"numNodes": 1},
             ),

@@ -104,6 +104,20 @@ def warns_alone(found: Difference) -> bool:
     return deprecated or any(metadata.keys() - {"labels", "annotations"} for metadata in patched)
 
 
+def is_kueues_own(found: Difference) -> bool:
+    """Match Kueue's entry where it is stored with ours and not with the reference, or the other way round."""
+    given = it.patches(found)
+    was = any(entry["manager"] == it.KUEUE for entries in given[:-1] for entry in entries)
+    new = [entry for entry in given[0] if entry["manager"] == it.KUEUE] if given else []
+    forged = any(entry["trainingRuntimeSpec"].get("template", {}).get("spec") for entry in new)
+    if _verdict(found, "warned"):
+        return forged and found.ours is True
+    if it.within(found, "JobSet"):
+        return forged and it.is_changeable(found)
+    dropped = it.within(found, "TrainJob") and found.path.startswith(("spec.runtimePatches", "owned.f:spec"))
+    return dropped and (was or forged)
+
+
 # -- conditions -------------------------------------------------------------------------------------------------------
 
 
@@ -171,13 +185,47 @@ def _conditions(found: Difference) -> tuple[set[str], ...]:
 # -- the snapshot and the JobSet as a whole ---------------------------------------------------------------------------
 
 
+def holds_ttl(found: Difference) -> bool:
+    """Match a JobSet without the TTL of its runtime until its end was reported, and one more change of it then."""
+    asked = it.runtime(found.case).get("spec", {}).get("template", {}).get("spec", {}).get("ttlSecondsAfterFinished")
+    if asked is None or not it.within(found, "JobSet"):
+        return False
+    reports = [step.status.get("conditions", ()) for step in it.so_far(found) if isinstance(step, Report)]
+    has_ended = any(one["type"] in {"Completed", "Failed"} for conditions in reports for one in conditions)
+    if it.plain(found.path) == "spec.ttlSecondsAfterFinished":
+        return found.ours == ABSENT and (it.is_owned(found) or (found.reference == asked and not has_ended))
+    return found.path == "metadata.generation" and has_ended and found.ours == found.reference + 1
+
+
 def is_created_snapshot(found: Difference) -> bool:
     """Match a snapshot that differs only in who owns its fields."""
     return found.place.endswith("-runtime-snapshot") and found.path == "owned" and found.ours == ABSENT
 
 
+def is_immutable_snapshot(found: Difference) -> bool:
+    """Match a snapshot that says so, and an edit of it that the API server refuses."""
+    if _verdict(found, "code") and isinstance(found.step, Change):
+        is_edit = found.step.kind == "ConfigMap" and found.step.name.endswith("-runtime-snapshot")
+        return is_edit and found.reference < 400 and found.ours == 422 and "immutable" in found.message
+    return found.place.endswith("-runtime-snapshot") and (found.path, found.reference, found.ours) == (
+        "immutable",
+        ABSENT,
+        True,
+    )
+
+
+def is_runtime_digest(found: Difference) -> bool:
+    """Match the digest of a runtime in a TrainJob's status, or a status that has nothing else."""
+    if not (it.within(found, "TrainJob") and found.reference == ABSENT):
+        return False
+    alone = found.ours if found.path == "status.runtimeDigest" else None
+    if found.path == "status" and isinstance(found.ours, dict) and set(found.ours) == {"runtimeDigest"}:
+        alone = found.ours["runtimeDigest"]
+    return isinstance(alone, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", alone) is not None
+
+
 def is_deleted_snapshot(found: Difference) -> bool:
-    """Match a snapshot that is gone right after it was deleted."""
+    """Match a snapshot that is gone since it was deleted."""
     removed = isinstance(found.step, Remove) and found.step.kind == "ConfigMap"
     return removed and found.place.endswith("-runtime-snapshot") and found.ours == ABSENT
 

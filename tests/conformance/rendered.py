@@ -68,9 +68,9 @@ def counts_accelerators(found: Difference) -> bool:
         return False
     job = it.job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
     resources = [job, *(one.get("resources", {}) for one in it.containers(found.case))]
-    given = [item for entry in resources for amounts in entry.values() for item in amounts.items()]
+    given = [item for entry in resources for kind in ("limits", "requests") for item in entry.get(kind, {}).items()]
     if found.ours == "auto":
-        return any(_GPU.search(name) for name, _ in given)
+        return any(_GPU.search(name) for name, _ in given) or any(entry.get("claims") for entry in resources)
     return any(_DEVICE.search(name) and str(amount) == found.ours for name, amount in given)
 
 
@@ -173,6 +173,34 @@ def adds_tolerations_of_kueue(found: Difference) -> bool:
     return it.KUEUE in managers and is_whole and all(one in given for one in kept)
 
 
+def stands_last(found: Difference) -> bool:
+    """Match what Kueue's entry says of pods where another entry stands behind it."""
+    entries = it.patches(found)[-1:]
+    managers = [entry["manager"] for given in entries for entry in given]
+    if it.KUEUE not in managers[:-1] or not (it.within(found, "JobSet") and it.is_changeable(found)):
+        return False
+    kueues = [entry for given in entries for entry in given if entry["manager"] == it.KUEUE]
+    field = it.plain(found.path)
+    return it.is_owned(found) or any(found.ours == value for value in it.reached(kueues, field))
+
+
+def sets_both_sides(found: Difference) -> bool:
+    """Match a request of a device that is its limit, where the reference leaves the runtime's."""
+    if not (it.within(found, "JobSet", "TrainJob") and re.search(r"\.(requests|limits)\.[\w.-]+/", found.path)):
+        return False
+    asked = it.job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
+    return any(
+        str(found.ours) == str(amount) for kind in ("limits", "requests") for amount in asked.get(kind, {}).values()
+    )
+
+
+def has_no_policy(found: Difference) -> bool:
+    """Match resources of the training container on a runtime without a policy."""
+    said = "resourcesPerNode" in it.job(found.case)["spec"].get("trainer", {})
+    in_resources = re.search(r"containers(\[[^]]*]|\.k:\{[^}]*})\.(f:)?resources", found.path)
+    return said and "mlPolicy" not in it.runtime(found.case).get("spec", {}) and bool(in_resources)
+
+
 def is_dropped_metadata(found: Difference) -> bool:
     """Match a pod template's metadata that is not labels and annotations."""
     leaf = re.search(r"template\.metadata(\.(name|namespace|finalizers))?$", it.plain(found.path))
@@ -211,9 +239,7 @@ def is_spelt_out(found: Difference) -> bool:
     kind, _, name = found.path.removeprefix(f"{prefix}.").partition(".")
     given = [one.get("resources", {}).get(kind, ABSENT) for one in it.containers(found.case) if one["name"] == "node"]
     amounts = [value.get(name, ABSENT) if name and isinstance(value, dict) else value for value in given]
-    # Without a policy nothing of `resourcesPerNode` reaches a pod; with one, all that the TrainJob says does.
-    reaches_pod = "mlPolicy" in it.runtime(found.case).get("spec", {})
-    return found.ours in amounts and (found.reference == ABSENT or not reaches_pod)
+    return found.ours in amounts and found.reference == ABSENT
 
 
 def is_go_zero(found: Difference) -> bool:

@@ -31,7 +31,8 @@ class Member:
     """A job: how it is made, what is done to it under the first operator, how it ends under which.
 
     `early` happens under the first operator, `late` under the second; each is `suspend`, `resume`, `start` (its pods
-    run), `succeed`, `fail`, `delete-jobset` or `delete-runtime`. `ends` is the last condition that must be True.
+    run), `succeed`, `fail`, `delete-jobset`, `delete-runtime` or `edit-runtime`. `ends` is the last condition that must
+    be True.
     """
 
     name: str
@@ -59,6 +60,7 @@ def runtimes() -> list[Tree]:
     found = [
         runtime(replicated_job(job=job, **held), name="held", policy={"torch": {}, "numNodes": 2}),
         runtime(replicated_job(job=job, **held), name="doomed", policy={"numNodes": 1}),
+        runtime(replicated_job(job=job, **held), name="changing", policy={"torch": {}, "numNodes": 2}),
         runtime(replicated_job(job=job, **kwok), name="quick", policy={"numNodes": 2}),
         runtime(initializer, step, name="steps", policy={"torch": {}}),
         runtime(
@@ -121,6 +123,14 @@ MEMBERS = (
         *_DONE,
         late=("resume", "start", "succeed"),
         spec={"suspend": True, "trainer": {}, "runtimePatches": [_SELECTORS, _LABELS]},
+    ),
+    Member(
+        "suspended-runtime-edited",
+        *_DONE,
+        early=("edit-runtime",),
+        late=("resume", "start", "succeed"),
+        spec={"suspend": True, "trainer": {}},
+        runtime="changing",
     ),
     Member("resumed", *_DONE, early=("resume", "start"), late=("succeed",), spec={"suspend": True, "trainer": {}}),
     Member("pending", *_DONE, late=("start", "succeed"), spec={"trainer": {}}),

@@ -183,6 +183,12 @@ class Stage:
                 self.until(f"{member.name} has no Jobs", lambda: not self._jobs(namespace, member.name))
             case "delete-runtime":
                 assert self.send("DELETE", f"{_TRAINER}/namespaces/{namespace}/trainingruntimes/{member.runtime}")
+            case "edit-runtime":
+                self.until(f"{member.name} is suspended", lambda: self.condition(job, "Suspended", "True"))
+                path = f"{_TRAINER}/namespaces/{namespace}/trainingruntimes/{member.runtime}"
+                found = self.get(path)
+                found["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 3
+                assert self.send("PUT", path, found), f"{member.runtime} cannot be edited"
             case _:
                 raise AssertionError(action)
 

@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 KUEUE = "kueue.x-k8s.io/manager"
 PET = {"name": "PET_NNODES", "value": "1"}
 TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
+DIGEST = f"sha256:{'0' * 64}"
+FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
+EXPIRING = torch(ttlSecondsAfterFinished=60)
+EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot")
 
 
 def patched(*entries: Tree, **spec: Any) -> Change:
@@ -64,6 +68,13 @@ def patched(*entries: Tree, **spec: Any) -> Change:
         difference(JOB, "status.conditions[Complete].message", "jobset completed successfully", "done"),
         difference(SNAPSHOT, "data.runtime.kind", "TrainingRuntime", "Other"),
         difference(SNAPSHOT, "", {"kind": "ConfigMap"}, ABSENT),
+        difference(SNAPSHOT, "immutable", ABSENT, False),
+        difference(SNAPSHOT, "immutable", True, ABSENT),
+        difference("ConfigMap other", "immutable", ABSENT, True),
+        difference(JOB, "status.runtimeDigest", ABSENT, "sha256:1"),
+        difference(JOB, "status.runtimeDigest", DIGEST, ABSENT),
+        difference(JOB, "status", ABSENT, {"runtimeDigest": DIGEST, "conditions": []}),
+        difference("verdict", "code", 200, 422, message="spec: immutable", then=(TOUCH,)),
         difference("verdict", "code", 201, 403, message="spec.trainer.image: no"),
         difference("verdict", "code", 403, 201, message="spec.trainer.env: reserved"),
         difference("verdict", "code", 403, 422, message="spec.trainer.env: reserved"),
@@ -79,6 +90,30 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
     assert explain(planted) is None
 
 
+@pytest.mark.parametrize(
+    ("found", "by"),
+    [
+        (difference(SNAPSHOT, "immutable", ABSENT, True), "snapshot-immutable"),
+        (
+            difference("verdict", "code", 200, 422, message="data: is immutable", then=(EDIT_SNAPSHOT,)),
+            "snapshot-immutable",
+        ),
+        (difference(JOB, "status.runtimeDigest", ABSENT, DIGEST), "runtime-digest"),
+        (difference(JOB, "status", ABSENT, {"runtimeDigest": DIGEST}), "runtime-digest"),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT, on=EXPIRING), "ttl-when-told"),
+        (difference(JOBSET, "owned.f:spec.f:ttlSecondsAfterFinished", {}, ABSENT, on=EXPIRING), "ttl-when-told"),
+        (difference(JOBSET, "metadata.generation", 1, 2, on=EXPIRING, then=(COMPLETES,)), "ttl-when-told"),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT, on=EXPIRING, then=(COMPLETES,)), None),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, 61, on=EXPIRING), None),
+        (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT), None),
+        (difference(JOBSET, "metadata.generation", 1, 2, on=EXPIRING), None),
+    ],
+    ids=str,
+)
+def test_what_the_controller_keeps_back_or_adds_is_known(found: Difference, by: str | None) -> None:
+    assert explained_by(found) == by
+
+
 def test_declared_differences_have_ids_and_reasons() -> None:
     assert len({declared.id for declared in DECLARED}) == len(DECLARED)
     assert all(declared.what and declared.reason for declared in DECLARED)
@@ -86,7 +121,6 @@ def test_declared_differences_have_ids_and_reasons() -> None:
 
 # -- an end that is final ---------------------------------------------------------------------------------------------
 
-FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
 SUSPEND, RESUME = (Change({"spec": {"suspend": value}}) for value in (True, False))
 REMOVE = Remove("JobSet")
 SELECTOR = patched(patch(KUEUE, patch_job(nodeSelector={"a": "b"})))

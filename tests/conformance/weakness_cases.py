@@ -20,6 +20,7 @@ from tests.conformance.documents import (
 )
 
 _X = "x.example.com/manager"
+_KUEUE = "kueue.x-k8s.io/manager"
 
 
 def _patched(title: str, *jobs: Tree, on: Tree | None = None) -> Case:
@@ -75,6 +76,7 @@ CASES = (
                     containers=[
                         container("dataset-initializer", volumeMounts=[{"name": "initializer", "mountPath": "/w"}])
                     ],
+                    volumes=[{"name": "initializer", "emptyDir": {}}],
                 ),
                 replicated_job(),
             ),
@@ -96,6 +98,7 @@ CASES = (
                     containers=[
                         container("dataset-initializer", volumeMounts=[{"name": "initializer", "mountPath": "/w"}])
                     ],
+                    volumes=[{"name": "initializer", "emptyDir": {}}],
                 ),
                 replicated_job(),
             ),
@@ -134,9 +137,8 @@ CASES = (
     Case(
         "§11.12 tolerations by Kueue",
         (
-            Create(
-                train_job(runtimePatches=[patch("kueue.x-k8s.io/manager", patch_job(tolerations=[{"key": "flavor"}]))])
-            ),
+            Create(train_job(suspend=True, runtimePatches=[patch(_KUEUE)])),
+            Change({"spec": {"runtimePatches": [patch(_KUEUE, patch_job(tolerations=[{"key": "flavor"}]))]}}),
         ),
         (runtime(replicated_job(tolerations=[{"key": "runtime"}])),),
     ),

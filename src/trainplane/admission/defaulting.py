@@ -4,6 +4,7 @@ In order:
 
 0. a runtime that is named without its kind gets one (`settle_kind`);
 1. older generations take today's form (`generations`, `processes`);
+   what is Kueue's stays Kueue's: its entry, and when a queued TrainJob begins (`kueue`);
 2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
 3. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
    same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.generations import turn
+from trainplane.admission.kueue import is_held_back, with_entry
 from trainplane.admission.processes import turn_processes
 from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
@@ -62,6 +64,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
     turned = turn(new)
     tree, processes = turn_processes(turned.tree, old, runtime)
     warnings = [*turned.warnings, processes] if processes else list(turned.warnings)
+    tree = _with_kueues(tree, old, warnings)
     spec = tree.get("spec")
     if not isinstance(spec, dict):
         return Defaulted(tree, tuple(warnings))
@@ -106,7 +109,7 @@ def needs_runtime(new: Tree, old: Tree | None) -> bool:
     """Say whether the form to store depends on the runtime: only then is it worth fetching."""
     if isinstance(trees.get(new, "spec", "trainer", "numProcPerNode"), str):
         return True
-    return is_counted(new) and _may_be_spelt_out(new, old)
+    return (is_counted(new) or (old is not None and is_counted(old))) and _may_be_spelt_out(new, old)
 
 
 def _may_be_spelt_out(new: Tree, old: Tree | None) -> bool:
@@ -118,6 +121,18 @@ def _may_be_spelt_out(new: Tree, old: Tree | None) -> bool:
 
 def _resources(job: Tree) -> Any:
     return trees.get(job, "spec", "trainer", "resourcesPerNode")
+
+
+def _with_kueues(tree: Tree, old: Tree | None, warnings: list[str]) -> Tree:
+    """Return the TrainJob with what is Kueue's in it as Kueue left it."""
+    tree = with_entry(tree, old, warnings)
+    if is_held_back(tree, old):
+        tree = trees.put(tree, "spec", "suspend", value=True)
+        warnings.append(
+            "spec.suspend: stays true: Kueue starts this TrainJob when its queue admits it; to start it without, take "
+            f"the label {names.LABEL_QUEUE} away first"
+        )
+    return tree
 
 
 def _keeping_form(spec: Tree, old: Tree, warnings: list[str]) -> Tree:
@@ -167,19 +182,20 @@ def _with_grace(entry: Tree, stored: Tree, warnings: list[str]) -> Tree:
     neither stop the job from starting nor lose what the user asked for.
     """
     path = ("trainingRuntimeSpec", "template", "spec", "replicatedJobs")
-    jobs = trees.get(stored, *path)
-    for job in jobs if isinstance(jobs, list) else ():
-        seconds = trees.get(job, *_POD, _GRACE)
-        if seconds is None:
-            continue
-        place = (*path, ("name", job["name"]), *_POD)
-        pod = trees.get(entry, *place)
-        if isinstance(pod, dict) and pod.get(_GRACE) is None:
-            entry = trees.put(entry, *place, _GRACE, value=seconds)
-            warnings.append(
-                f"spec.runtimePatches: {_GRACE} of job {job['name']} cannot be taken away and stays {seconds}"
-            )
-    return entry
+    jobs, present = trees.get(stored, *path), trees.get(entry, *path)
+    if not isinstance(jobs, list) or not isinstance(present, list):
+        return entry
+    graces = {job["name"]: seconds for job in jobs if (seconds := trees.get(job, *_POD, _GRACE)) is not None}
+    kept = list(present)
+    for place, job in enumerate(present):
+        name, pod = trees.get(job, "name"), trees.get(job, *_POD)
+        seconds = graces.pop(name, None) if isinstance(name, str) else None
+        if seconds is not None and isinstance(pod, dict) and pod.get(_GRACE) is None:
+            kept[place] = trees.put(job, *_POD, _GRACE, value=seconds)
+            warnings.append(f"spec.runtimePatches: {_GRACE} of job {name} cannot be taken away and stays {seconds}")
+    if all(one is other for one, other in zip(kept, present, strict=True)):
+        return entry
+    return trees.put(entry, *path, value=kept)  # type: ignore[no-any-return] # a tree stays one
 
 
 def _timeless(entry: Tree) -> Tree:

@@ -42,11 +42,11 @@ def judge_frozen(
         becomes = JobSetTemplate(pipeline.render(job, runtime).jobset.tree)
     except RenderError:
         return  # the pipeline's own validation says what is wrong
-    stands = JobSetTemplate(jobset)
+    before_edit, stands = _by_name(was), _by_name(JobSetTemplate(jobset))
     edits = [
         f"{field} of job {one.name}"
         for one in becomes.jobs
-        for field in _edited(was.job(one.name), one, stands.job(one.name))
+        for field in _edited(before_edit.get(one.name), one, stands.get(one.name))
     ]
     if edits:
         yield Finding(
@@ -55,6 +55,11 @@ def judge_frozen(
             "can change. Create another TrainJob instead, or delete this one first to keep its name",
             "Forbidden",
         )
+
+
+def _by_name(jobset: JobSetTemplate) -> dict[str, ReplicatedJob]:
+    """Return the jobs of a JobSet by name; of two with one name, the first."""
+    return {job.name: job for job in reversed(jobset.jobs)}
 
 
 def _frozen_patches(job: Document[TrainJob]) -> list[Any]:

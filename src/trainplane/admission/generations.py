@@ -18,15 +18,17 @@ Nothing here looks at what is stored or at a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.bounds import MOST_LETTERS, MOST_VALUES, weigh
+from trainplane.api.errors import DecodeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from trainplane.api.tree import Tree
 
@@ -48,9 +50,6 @@ _REPLACED_BY: Final = {
 LONGEST_WARNING: Final = 256
 """Characters of a warning that the API server passes on."""
 
-Pods: TypeAlias = "dict[str, Tree]"
-"""Pod template patches by replicated job."""
-
 
 @dataclass(frozen=True, slots=True)
 class Turned:
@@ -64,6 +63,9 @@ def turn(job: Tree) -> Turned:
     """Return the TrainJob with older fields in today's form; the same tree if there are none.
 
     `numProcPerNode` is not turned here: what its words mean depends on the runtime (`processes`).
+
+    Raises:
+        DecodeError: its overrides come to more, in today's form, than a TrainJob may say.
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
@@ -100,14 +102,36 @@ def _template(spec: Tree, written: Sequence[str]) -> Tree:
     metadata = {field: spec[field] for field in ("labels", "annotations") if field in written}
     if metadata:
         template["metadata"] = metadata
-    overrides = [override for field in _OVERRIDES if field in written for override in _pods(field, spec[field])]
-    if overrides:
-        pods: Pods = {}
-        for job, pod in overrides:
-            pods[job] = _merged(pods.get(job, {}), pod)
-        jobs = [{"name": job, "template": {"spec": {"template": pod}}} for job, pod in pods.items()]
+    fields = [field for field in _OVERRIDES if field in written]
+    for field in fields:
+        _judge_size(field, spec[field])
+    merging = Merging()
+    for job, pod in (override for field in fields for override in _pods(field, spec[field])):
+        merging.add(job, pod)
+    if merging.pods:
+        jobs = [{"name": job, "template": {"spec": {"template": pod}}} for job, pod in merging.pods.items()]
         template["spec"] = {"replicatedJobs": jobs}
     return template
+
+
+def _judge_size(field: str, overrides: list[Tree]) -> None:
+    """Refuse overrides that come to more than a TrainJob may say: each is said again for each of its jobs.
+
+    Raises:
+        DecodeError: they do.
+    """
+    values = letters = 0
+    for override in overrides:
+        targets = {target["name"] for target in override.get("targetJobs") or []}
+        weight = weigh({key: value for key, value in override.items() if key != "targetJobs"})
+        values += len(targets) * weight[0]
+        letters += len(targets) * weight[1]
+    if values > MOST_VALUES or letters > MOST_LETTERS:
+        raise DecodeError(
+            f"spec.{field}",
+            f"comes to {values} values and {letters} characters, said for each of its targetJobs, and a TrainJob may "
+            f"say {MOST_VALUES} and {MOST_LETTERS}: name fewer jobs, or say less of them",
+        )
 
 
 def _pods(field: str, overrides: list[Tree]) -> Iterable[tuple[str, Tree]]:
@@ -140,33 +164,63 @@ def _with_entry(patches: list[Any], template: Tree) -> list[Any]:
     return [{"manager": _MANAGER, "trainingRuntimeSpec": {"template": template}}, *patches]
 
 
-def _merged(base: Any, patch: Any) -> Any:
-    """Return two patches of the same pod as one: the later wins, as when they were merged one after the other."""
-    if not isinstance(base, dict) or not isinstance(patch, dict):
-        return patch
-    result = dict(base)
-    for field, value in patch.items():
-        known = result.get(field)
-        key = _MERGED_BY.get(field) or _REPLACED_BY.get(field)
-        if key and isinstance(known, list) and isinstance(value, list):
-            result[field] = _merged_list(known, value, key, whole=field in _REPLACED_BY)
-        else:
-            result[field] = _merged(known, value) if field in result else value
-    return result
+class Merging:
+    """Makes one patch of the pods of each job of all that overrides say of it.
+
+    The later wins, as when they were merged one after the other. What was sent is not changed.
+
+    A thousand overrides may speak of one job. So what was merged is not copied again with each: an object or list of
+    our own is written into, and the places of a list's entries are remembered.
+    """
+
+    def __init__(self) -> None:
+        self.pods: dict[str, Tree] = {}
+        """Pod template patches by replicated job."""
+        # By identity; what it belongs to is kept with it, as an identity means nothing once its object is gone.
+        self._own: dict[int, Tree] = {}
+        self._lists: dict[int, tuple[list[Any], dict[Hashable, int]]] = {}
+
+    def add(self, job: str, pod: Tree) -> None:
+        """Merge one more patch of the pods of a job."""
+        self.pods[job] = self._into(self.pods.get(job, {}), pod)
+
+    def _into(self, base: Tree, patch: Tree) -> Tree:
+        if id(base) not in self._own:
+            base = dict(base)
+            self._own[id(base)] = base
+        for field, value in patch.items():
+            known = base.get(field)
+            key = _MERGED_BY.get(field) or _REPLACED_BY.get(field)
+            if key and isinstance(known, list) and isinstance(value, list):
+                base[field] = self._into_list(known, value, key, whole=field in _REPLACED_BY)
+            elif isinstance(known, dict) and isinstance(value, dict):
+                base[field] = self._into(known, value)
+            else:
+                base[field] = value
+        return base
+
+    def _into_list(self, base: list[Any], patch: list[Any], key: str, *, whole: bool) -> list[Any]:
+        if id(base) not in self._lists:
+            base = list(base)
+            known: dict[Hashable, int] = {}
+            for place, one in enumerate(base):
+                known.setdefault(_name(one, key), place)
+            self._lists[id(base)] = base, known
+        places = self._lists[id(base)][1]
+        for entry in patch:
+            name = _name(entry, key)
+            found = len(base) if name is None else places.setdefault(name, len(base))
+            if found == len(base):
+                base.append(entry)
+            else:
+                base[found] = entry if whole else self._into(base[found], entry)
+        return base
 
 
-def _merged_list(base: list[Any], patch: list[Any], key: str, *, whole: bool) -> list[Any]:
-    result = list(base)
-    for entry in patch:
-        name = entry.get(key) if isinstance(entry, dict) else None
-        place = next(
-            (i for i, one in enumerate(result) if name and isinstance(one, dict) and one.get(key) == name), None
-        )
-        if place is None:
-            result.append(entry)
-        else:
-            result[place] = entry if whole else _merged(result[place], entry)
-    return result
+def _name(entry: Any, key: str) -> Hashable:
+    """Return what tells an entry apart; None if nothing does."""
+    name = entry.get(key) if isinstance(entry, dict) else None
+    return trees.hashable(name) if name else None
 
 
 def _is_well_formed(field: str, value: Any) -> bool:

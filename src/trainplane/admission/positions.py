@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
+from trainplane.api.bounds import MOST_VALUES, too_deep, too_many
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -56,6 +58,8 @@ def read(text: str) -> Iterator[Source]:
             node = loader.get_node()
             if node is not None and not (node.tag == "tag:yaml.org,2002:null" and not node.value):
                 yield _Reader(loader).source(node)
+    except RecursionError as error:
+        raise UnreadableError(1, f"the document {too_deep()}") from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise UnreadableError(mark.line + 1 if mark else 1, f"no YAML: {error.problem or error.context}") from error
@@ -72,12 +76,16 @@ class _Reader:
         self._lines: dict[Path, int] = {}
         self._repeated: list[tuple[Path, int]] = []
         self._around: list[yaml.Node] = []
+        self._values = 0
 
     def source(self, node: yaml.Node) -> Source:
         self._lines[()] = _line(node)
         return Source(self._value(node, ()), self._lines, tuple(self._repeated))
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
+        self._values += 1
+        if self._values > MOST_VALUES:  # a few anchors can come to any number
+            raise UnreadableError(self._lines[()], f"the document {too_many()}")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         if any(node is one for one in self._around):
@@ -104,7 +112,7 @@ class _Reader:
         return values
 
     def _mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        own = [key for key, _ in node.value]
+        own = {id(key) for key, _ in node.value}
         self._loader.flatten_mapping(node)  # what `<<` brings comes first, and may be said otherwise
         values: dict[str, Any] = {}
         said: set[str] = set()
@@ -112,7 +120,7 @@ class _Reader:
             if not isinstance(key, yaml.ScalarNode):
                 raise UnreadableError(_line(key), "the name of a field must be a text")
             name = key.value
-            if any(key is one for one in own):
+            if id(key) in own:
                 if name in said:
                     self._repeated.append(((*path, name), _line(key)))
                 said.add(name)

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.admission.kueue import is_kueues, is_queued
 from trainplane.admission.sameness import same
-from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
 from trainplane.api.trainjob import TrainJob
 from trainplane.render.errors import RenderError
+from trainplane.render.findings import Finding
 from trainplane.render.resolve import container_of_trainer, resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Runtime
 
@@ -33,12 +36,8 @@ def is_counted(job: Tree) -> bool:
     Where Kueue looks after TrainJobs it puts its entry into every one of them, queue or not, and a job may come into a
     queue later, when `spec.trainer` can no longer change.
     """
-    if trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
-        return True
     patches = trees.get(job, "spec", "runtimePatches")
-    return isinstance(patches, list) and any(
-        isinstance(entry, dict) and entry.get("manager") == names.PATCH_MANAGER_KUEUE for entry in patches
-    )
+    return is_queued(job) or (isinstance(patches, list) and any(map(is_kueues, patches)))
 
 
 def says_resources(job: Tree) -> bool:
@@ -79,11 +78,33 @@ def _with_resources(job: Tree, runtime: Runtime) -> Tree:
     return job if whole is None or same(whole, trees.get(job, *_PATH)) else trees.put(job, *_PATH, value=whole)
 
 
+def judge_counted(job: Tree, runtime: Runtime) -> Iterator[Finding]:
+    """Yield a finding if a queued TrainJob asks for what cannot be said in one, so that Kueue would count less."""
+    if not (is_queued(job) and says_resources(job)):
+        return
+    containers = _containers(job, runtime)
+    if len(containers) > 1 and not _are_same(list(containers.values())):
+        yield Finding(
+            ".".join(_PATH),
+            f"cannot be counted: to Kueue it is all that a node has, and beside it the runtime gives the nodes of jobs "
+            f"{' and '.join(containers)} different amounts. Leave it out, or use a runtime that gives them the same",
+        )
+
+
 def _whole(job: Tree, runtime: Runtime) -> Any:
+    found = list(_containers(job, runtime).values())
+    return trees.copy(found[0]) if found and _are_same(found) else None
+
+
+def _containers(job: Tree, runtime: Runtime) -> dict[str, Tree]:
+    """Return what the training container of each job will have; nothing if the TrainJob cannot be resolved."""
     try:
         plan = resolve(read(job, TrainJob), runtime)
     except (DecodeError, RenderError):
-        return None
-    containers = [container_of_trainer(pods) for pods in plan.pod_sets]
-    found = [container.tree.get("resources") or {} for container in containers if container is not None]
-    return trees.copy(found[0]) if found and all(same(found[0], other) for other in found) else None
+        return {}
+    found = {pods.name: container_of_trainer(pods) for pods in plan.pod_sets}
+    return {name: container.tree.get("resources") or {} for name, container in found.items() if container is not None}
+
+
+def _are_same(found: list[Tree]) -> bool:
+    return all(same(found[0], other) for other in found)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trainplane.admission.positions import UnreadableError, read
-from trainplane.admission.references import judge_references
 from trainplane.admission.runtimes import validate_runtime
 from trainplane.admission.structure import Problem, judge
 from trainplane.api import document, names
@@ -26,7 +25,10 @@ from trainplane.api.crds.schema import schema_of
 from trainplane.api.jobset import JobSetTemplate
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
+from trainplane.render.findings import written
 from trainplane.render.pipeline import Pipeline
+from trainplane.render.references import POD
+from trainplane.render.refused import OF_RUNTIME, faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +94,7 @@ def validate(text: str, *, pipeline: Pipeline | None = None) -> list[Remark]:
         remarks.append(Remark(1, "", f"there is no {' and no '.join(_KINDS)} in this file"))
     for source in sources:
         remarks += _judge(source, pipeline or Pipeline.default())
-    return sorted(remarks)
+    return sorted(set(remarks))
 
 
 @functools.cache
@@ -147,10 +149,30 @@ def _judge_metadata(tree: Tree) -> Iterator[Problem]:
 
 def _judge_meaning(source: Source) -> Iterator[Remark]:
     verdict = validate_runtime(source.tree, None)
-    for finding in (*verdict.errors, *judge_references(source.tree)):
+    for finding in verdict.errors:
         yield Remark(source.line_of(steps(finding.path)), finding.path, finding.problem)
     for warning in verdict.warnings:
         yield Remark(source.line_of(()), "", warning, "warning")
+    yield from _judge_template(source)
+
+
+def _judge_template(source: Source) -> Iterator[Remark]:
+    """Yield what JobSet or the API server would refuse in every TrainJob; an image for training may come with one."""
+    template = trees.get(source.tree, "spec", "template") or {}
+    brought = set(_missing_images(template))
+    for path, problem in faults(template):
+        if path not in brought:
+            where: Path = ("spec", "template", *path)
+            yield Remark(source.line_of(where), written(where), problem)
+
+
+def _missing_images(template: Tree) -> Iterator[Path]:
+    """Yield where a template has no image for training, so that a TrainJob has to bring one."""
+    for index, job in enumerate(JobSetTemplate(template).jobs):
+        for place, container in enumerate(job.containers):
+            trains = job.ancestor == names.ANCESTOR_TRAINER and container.name == names.CONTAINER_NODE
+            if trains and not container.image:
+                yield ("spec", "replicatedJobs", index, *POD, "containers", place, "image")
 
 
 def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark]:
@@ -159,8 +181,9 @@ def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark
     runtime: Runtime = document.read(tree, _KINDS[kind])  # type: ignore[assignment] # one of the two
     verdict = pipeline.validate(document.read(_sample(tree), TrainJob), None, runtime)
     for finding in verdict.errors:
-        path = _of_runtime(finding, tree)
-        yield Remark(source.line_of(path), written(path), finding.problem)
+        if not finding.problem.startswith(OF_RUNTIME):  # `_judge_template` has said it, with its line
+            path = _of_runtime(finding, tree)
+            yield Remark(source.line_of(path), written(path), finding.problem)
     for warning in verdict.warnings:
         yield Remark(source.line_of(()), "", warning, "warning")
     for path, problem in _judge_for_sdk(tree):
@@ -168,13 +191,14 @@ def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark
 
 
 def _sample(runtime: Tree) -> Tree:
-    """Return a TrainJob that leaves all to the runtime."""
+    """Return a TrainJob that leaves all to the runtime, but for an image if that has none."""
+    trainer = {"image": "sample"} if any(_missing_images(trees.get(runtime, "spec", "template") or {})) else {}
     reference = {"apiGroup": names.GROUP, "kind": runtime["kind"], "name": runtime["metadata"].get("name", "")}
     return {
         "apiVersion": names.API_VERSION,
         "kind": names.TRAIN_JOB,
         "metadata": {"name": "sample", "namespace": "sample", "uid": "sample"},
-        "spec": {"runtimeRef": reference, "trainer": {}},
+        "spec": {"runtimeRef": reference, "trainer": trainer},
     }
 
 
@@ -191,32 +215,17 @@ def _judge_for_sdk(tree: Tree) -> Iterator[tuple[Path, str]]:
     if not trees.get(tree, "metadata", "labels", names.LABEL_FRAMEWORK):
         yield ("metadata", "labels"), f"without the label {names.LABEL_FRAMEWORK} the SDK does not list this runtime"
     if trees.get(tree, "spec", "mlPolicy") is None:
-        problem = "without mlPolicy the SDK lists no runtime at all, and resourcesPerNode of a TrainJob has no effect"
-        yield ("spec",), f"{problem}: write at least `mlPolicy: {{}}`"
+        yield ("spec",), "without mlPolicy the SDK lists no runtime at all: write at least `mlPolicy: {}`"
     template = JobSetTemplate(trees.get(tree, "spec", "template") or {})
     at: Path = ("spec", "template", "spec", "replicatedJobs")
-    trainers = [index for index, job in enumerate(template.jobs) if job.ancestor == names.ANCESTOR_TRAINER]
-    if not trainers:
+    if not template.jobs_of(names.ANCESTOR_TRAINER):
         problem = f"no job has the label {names.LABEL_ANCESTOR}: {names.ANCESTOR_TRAINER} in its template.metadata"
         yield at, f"{problem}, so spec.trainer of a TrainJob has no effect"
-    for index in trainers:
-        for place, container in enumerate(template.jobs[index].containers):
-            if container.name == names.CONTAINER_NODE and not container.image:
-                path = (*at, index, "template", "spec", "template", "spec", "containers", place)
-                yield path, "has no image: every TrainJob must bring one, and the SDK does not list this runtime"
+    for path in _missing_images(trees.get(tree, "spec", "template") or {}):
+        problem = "has no image: every TrainJob must bring one, and the SDK does not list this runtime"
+        yield ("spec", "template", *path[:-1]), problem
 
 
 def steps(path: str) -> Path:
     """Return a path as it is written in messages as steps: `a.b[0]` is a, b, 0."""
     return tuple(int(index) if index else name for name, index in _STEP.findall(path))
-
-
-def written(path: Path) -> str:
-    """Return a path as messages have it."""
-    text = ""
-    for step in path:
-        if isinstance(step, int) or "." in step or "/" in step:
-            text += f"[{step}]"
-        else:
-            text += f".{step}"
-    return text.removeprefix(".")

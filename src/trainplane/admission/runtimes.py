@@ -6,12 +6,16 @@ they go into, and it must be one Job: a TrainJob's nodes are the pods of one Job
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.bounds import MOST_PODS
 from trainplane.api.jobset import JobSetTemplate
-from trainplane.render.findings import Finding, Verdict
+from trainplane.render.findings import Finding, Verdict, written
+from trainplane.render.pipeline import too_many_pods
+from trainplane.render.references import lost_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,13 +25,13 @@ if TYPE_CHECKING:
 _POLICY: Final = "https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy"
 
 
-def validate_runtime(new: Tree, old: Tree | None) -> Verdict:
-    """Judge a TrainingRuntime or ClusterTrainingRuntime.
+def validate_runtime(new: Tree, old: Tree | None, *, most_pods: int = MOST_PODS) -> Verdict:
+    """Judge a TrainingRuntime or ClusterTrainingRuntime; `most_pods` is what a TrainJob may come to.
 
     An update of a TrainingRuntime that breaks a rule is let through with a warning: the reference never looks at these
     updates, and a namespace may live with what it stored so.
     """
-    findings = tuple(_judge(new))
+    findings = Verdict.of(chain(_judge_pods(new, most_pods), _judge(new))).errors
     warnings: tuple[str, ...] = ()
     if old is None and is_deprecated(new):
         warnings = (deprecation(str(new.get("kind")), str(trees.get(new, "metadata", "name"))),)
@@ -47,8 +51,31 @@ def deprecation(kind: str, name: str) -> str:
     return f'{kind} "{name}" is deprecated and will be removed: move to another runtime. See {_POLICY}'
 
 
+def _judge_pods(runtime: Tree, most: int) -> Iterator[Finding]:
+    """Yield a finding if a TrainJob that says nothing of its own would come to more pods than it may have."""
+    policy = trees.get(runtime, "spec", "mlPolicy") or {}
+    said = [policy.get("numNodes"), trees.get(policy, "torch", "elasticPolicy", "maxNodes")]
+    nodes = max((count for count in said if isinstance(count, int)), default=0)
+    if nodes > most:
+        yield too_many_pods("spec.mlPolicy", nodes, most)
+        return
+    jobs = JobSetTemplate(trees.get(runtime, "spec", "template") or {}).jobs
+    pods = sum(
+        max(job.replicas, 0) * max(nodes if nodes and job.ancestor == names.ANCESTOR_TRAINER else job.parallelism, 0)
+        for job in jobs
+    )
+    if pods > most:
+        yield too_many_pods("spec.template.spec.replicatedJobs", pods, most)
+
+
 def _judge(runtime: Tree) -> Iterator[Finding]:
     template = JobSetTemplate(trees.get(runtime, "spec", "template") or {})
+    yield from _judge_jobs(template)
+    for path, problem in lost_jobs(template.tree):
+        yield Finding(written(("spec", "template", *path)), problem, "NotFound")
+
+
+def _judge_jobs(template: JobSetTemplate) -> Iterator[Finding]:
     for index, job in enumerate(template.jobs):
         container = names.CONTAINER_OF_ANCESTOR.get(job.ancestor or "")
         if container is None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.rules import RULES, squeezed
+from trainplane.api import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from trainplane.admission.positions import Path
 
@@ -108,7 +109,7 @@ def _judge_sameness(value: list[Any], schema: dict[str, Any], path: Path) -> Ite
     kind = schema.get("x-kubernetes-list-type")
     if kind not in {"map", "set"}:
         return
-    seen: list[Any] = []
+    seen: set[Hashable] = set()
     for index, entry in enumerate(value):
         mark: Any = entry
         if kind == "map":
@@ -116,10 +117,11 @@ def _judge_sameness(value: list[Any], schema: dict[str, Any], path: Path) -> Ite
             if not isinstance(entry, dict) or any(name not in entry and "default" not in fields[name] for name in keys):
                 continue
             mark = {name: entry.get(name, fields[name].get("default")) for name in keys}
-        if mark in seen:
+        known = trees.hashable(mark)
+        if known in seen:
             said = " and ".join(f"{name} {value}" for name, value in mark.items()) if kind == "map" else repr(mark)
             yield Problem((*path, index), f"{said} is there twice")
-        seen.append(mark)
+        seen.add(known)
 
 
 def _judge_text(value: str, schema: dict[str, Any], path: Path) -> Iterator[Problem]:

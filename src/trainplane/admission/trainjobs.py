@@ -15,9 +15,12 @@ import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.admission import edits
+from trainplane.admission.allowed import judge_allowed
 from trainplane.admission.frozen import judge_frozen
 from trainplane.admission.generations import turn
+from trainplane.admission.kueue import judge_entry
 from trainplane.admission.lengths import judge_names
+from trainplane.admission.quota import judge_counted
 from trainplane.admission.runtimes import deprecation, is_deprecated
 from trainplane.api import names
 from trainplane.api.document import read
@@ -26,7 +29,7 @@ from trainplane.api.trainjob import TrainJob
 from trainplane.render.findings import Finding, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from trainplane.api.document import Document
     from trainplane.api.tree import Tree
@@ -50,6 +53,7 @@ def validate_trainjob(
     runtime_source: Source | None,
     jobset: Tree | None,
     pipeline: Pipeline,
+    allowed_patches: Sequence[str] | None = None,
 ) -> Verdict:
     """Judge a TrainJob.
 
@@ -61,6 +65,7 @@ def validate_trainjob(
         runtime_source: which of the two it is.
         jobset: the TrainJob's JobSet, on an update, if it exists.
         pipeline: what TrainJobs are rendered with; its plugins judge too.
+        allowed_patches: the fields that an admin lets `runtimePatches` set; None lets them set any.
     """
     try:
         job = read(new, TrainJob)
@@ -72,18 +77,26 @@ def validate_trainjob(
     notes = Verdict()
     if runtime and is_deprecated(runtime.tree):
         notes = Verdict(warnings=(deprecation(runtime.view.kind, runtime.view.metadata.name),))
+    beyond = Verdict.of(judge_allowed(job.tree, None if before is None else before.tree, allowed_patches))
     if before is None:
-        return notes + _validate_create(job, runtime, pipeline)
+        return notes + beyond + _validate_create(job, runtime, pipeline)
     if edits.changes_only_suspend(job.tree, before.tree):
         return notes
+    notes += beyond
     return notes + _validate_update(job, before, runtime, source=runtime_source, jobset=jobset, pipeline=pipeline)
 
 
 def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline: Pipeline) -> Verdict:
-    own = Verdict.of(_judge_managers(job, None))
+    own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None)])
     if runtime is None:
         return Verdict((_missing(job),)) + own
-    own += Verdict.of([*_judge_numbers(job, None, runtime), *judge_names(job, runtime, pipeline)])
+    own += Verdict.of(
+        [
+            *_judge_numbers(job, None, runtime),
+            *judge_names(job, runtime, pipeline),
+            *judge_counted(job.tree, runtime),
+        ]
+    )
     return own + pipeline.validate(job, None, runtime)
 
 
@@ -99,6 +112,7 @@ def _validate_update(
     verdict = Verdict.of([*edits.judge_fixed(job.tree, before.tree), *_judge_managers(job, before)])
     patched = edits.changes_patches(job.tree, before.tree)
     if patched:
+        verdict += Verdict.of(judge_entry(job.tree, before.tree))
         verdict += Verdict.of(edits.judge_moment(job.tree, before.tree, jobset))
     if runtime is None:
         return verdict + Verdict(warnings=(f"nothing can be made of this TrainJob: {_missing(job).problem}",))
@@ -149,8 +163,8 @@ def _judge_numbers(job: Document[TrainJob], before: Document[TrainJob] | None, r
     known = before.view.spec.trainer if before else None
     if trainer is None or trainer == known:
         return
-    if trainer.num_nodes is not None and trainer.num_nodes < 0:
-        yield Finding("spec.trainer.numNodes", f"must be 0 or more, not {trainer.num_nodes}: it is a number of pods")
+    if trainer.num_nodes is not None and trainer.num_nodes < 1:
+        yield Finding("spec.trainer.numNodes", f"must be 1 or more, not {trainer.num_nodes}: it is a number of pods")
     processes = trainer.num_proc_per_node
     if known and processes == known.num_proc_per_node:
         return

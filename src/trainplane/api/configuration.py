@@ -5,14 +5,17 @@ all defaults. Values that cannot work (a port of 0, a lease shorter than its ren
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from msgspec import field
 
 from trainplane.api import document, names
+from trainplane.api.bounds import MOST_PODS
 from trainplane.api.declaration import Envelope, always
 from trainplane.api.errors import ConfigurationError, DecodeError
+from trainplane.api.fieldpaths import problem_of
+from trainplane.api.patches import RuntimeSpecPatch
 
 FEATURE_GATES: Final = {"TrainJobStatus": False}
 """Every gate and its default. TrainJobStatus: pods may report progress to the operator."""
@@ -35,12 +38,21 @@ class Webhook(Section, frozen=True):
     """Empty: every address."""
 
 
+class MetricsAuth(Section, frozen=True):
+    """Who may read metrics that are served over TLS."""
+
+    enabled: bool = True
+    """Only who shows a token of the cluster's and may `get` the path /metrics by its RBAC: metrics name namespaces."""
+
+
 class Metrics(Section, frozen=True):
     """Where Prometheus reads."""
 
     bind_address: str = ":8443"
     """`0` turns metrics off."""
     secure_serving: bool = True
+    """TLS. Without it nobody is asked who they are: a token must not be sent in the clear."""
+    auth: MetricsAuth = MetricsAuth()
 
 
 class Health(Section, frozen=True):
@@ -94,6 +106,13 @@ class StatusServer(Section, frozen=True):
     burst: int = 10
 
 
+class Limits(Section, frozen=True):
+    """How much one object may ask for. The reference has no such section; without it, all defaults."""
+
+    pods_per_train_job: int = MOST_PODS
+    """Pods of one TrainJob, all replicated jobs together; `bounds` says why so many."""
+
+
 class TLS(Section, frozen=True):
     """What the servers accept of TLS."""
 
@@ -102,6 +121,15 @@ class TLS(Section, frozen=True):
     cipher_suites: list[str] = field(default_factory=list)
     """Empty: Python's own choice."""
     next_protos: list[str] = field(default_factory=lambda: ["http/1.1"])
+
+
+class Admission(Section, frozen=True):
+    """What TrainJobs may ask for, where an admin wants less than the API has."""
+
+    allowed_runtime_patches: list[str] | None = None
+    """Fields of `trainingRuntimeSpec` that entries of `runtimePatches` may set, and all below them, as
+    `template.spec.replicatedJobs[*].template.spec.template.spec.nodeSelector`. None: every field, as the reference has
+    it; a TrainJob's author may then ask for all that a pod's author may. Empty: none."""
 
 
 class Configuration(Section, frozen=True):
@@ -118,8 +146,10 @@ class Configuration(Section, frozen=True):
     cert_management: CertManagement = CertManagement()
     client_connection: ClientConnection = ClientConnection()
     status_server: StatusServer = StatusServer()
+    admission: Admission = Admission()
     feature_gates: dict[str, bool] = field(default_factory=dict)
     tls: TLS = TLS()
+    limits: Limits = Limits()
 
     def enabled(self, gate: str) -> bool:
         """Say whether a feature gate is on."""
@@ -197,15 +227,33 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if value < 0:
             yield f"{path}: is {value}: write 0 or more"
-    for kind, workers in configuration.controller.group_kind_concurrency.items():
-        if workers < 1:
-            yield f"controller.groupKindConcurrency[{kind}]: is {workers}: write 1 or more"
+    workers = configuration.controller.group_kind_concurrency
+    for path, count in (
+        *((f"controller.groupKindConcurrency[{kind}]", count) for kind, count in workers.items()),
+        ("limits.podsPerTrainJob", configuration.limits.pods_per_train_job),
+    ):
+        if count < 1:
+            yield f"{path}: is {count}: write 1 or more"
     for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
         yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
+    yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())
     if configuration.leader_election is not None:
         yield from _lease_problems(configuration.leader_election)
+
+
+def _patch_problems(paths: Iterable[str]) -> Iterator[str]:
+    """Say which paths lead to no field: an admin would take it for allowed."""
+    if not paths:
+        return
+    from trainplane.api.crds.schema import schema_of  # noqa: PLC0415 reads Kubernetes' types, which takes a moment
+
+    template = schema_of(RuntimeSpecPatch)["properties"]["template"]
+    for index, path in enumerate(paths):
+        problem = problem_of(path, {"type": "object", "properties": {"template": template}})
+        if problem:
+            yield f"admission.allowedRuntimePatches[{index}]: {problem}"
 
 
 def _lease_problems(election: LeaderElection) -> Iterator[str]:

@@ -8,12 +8,17 @@ that was stored under older limits can still be read.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
 UNSET: Final[Any] = object()
 """Stands for "no default": null is a default that a schema could have."""
+
+
+Moment: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time with its zone, as every time of Kubernetes has one: times without cannot be compared with those."""
 
 
 class Envelope(msgspec.Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True):

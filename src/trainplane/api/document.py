@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import msgspec
 
 from trainplane.api import tree as trees
+from trainplane.api.bounds import check_size, too_deep
 from trainplane.api.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -55,13 +56,24 @@ def decode(data: bytes | str, kind: type[View]) -> Document[View]:
     """Read a document of a kind from JSON.
 
     Raises:
-        DecodeError: it is no JSON, or a field that we know has another type; the message names the field.
+        DecodeError: as `decode_tree`, or a field that we know has another type; the message names the field.
     """
+    return read(decode_tree(data.encode() if isinstance(data, str) else data), kind)
+
+
+def decode_tree(data: bytes) -> Any:
+    """Read a tree from the JSON of an object.
+
+    Raises:
+        DecodeError: it is no JSON, has more values than are read (`bounds`), or is nested too deep.
+    """
+    check_size(data)
     try:
-        tree = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise DecodeError("", f"not JSON: {error}") from error
-    return read(tree, kind)
+    except RecursionError as error:
+        raise DecodeError("", too_deep()) from error
 
 
 def read(tree: Any, kind: type[View]) -> Document[View]:
@@ -81,6 +93,8 @@ def view(tree: Any, kind: type[View]) -> View:
             return msgspec.convert(trees.without_nulls(tree), kind)
         except msgspec.ValidationError as error:
             raise _named(error) from error
+        except RecursionError as error:
+            raise DecodeError("", too_deep()) from error
 
 
 def to_tree(value: msgspec.Struct) -> Tree:

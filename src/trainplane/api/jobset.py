@@ -21,7 +21,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from trainplane.api.tree import Tree
 
@@ -50,9 +50,12 @@ class Window:
         parent = self.grow(*path[:-1])
         present = cast("list[Tree]", parent.get(path[-1]) or [])
         parent[path[-1]] = present
+        places: dict[Hashable, int] = {}
+        for place, one in enumerate(present):
+            places.setdefault(trees.hashable(one.get(key)), place)
         for entry in entries:
-            place = next((i for i, one in enumerate(present) if one.get(key) == entry[key]), None)
-            if place is None:
+            place = places.setdefault(trees.hashable(entry[key]), len(present))
+            if place == len(present):
                 present.append(entry)
             else:
                 present[place] = entry

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import field
 
-from trainplane.api.declaration import Envelope, Field
+from trainplane.api.declaration import Envelope, Field, Moment
 
 
 class OwnerReference(Envelope, frozen=True):
@@ -30,8 +30,8 @@ class ObjectMeta(Envelope, frozen=True):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
+    creation_timestamp: Moment | None = None
+    deletion_timestamp: Moment | None = None
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
     finalizers: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Condition(Envelope, frozen=True):
     ] = ""
     message: Annotated[str, Field("A sentence for people.", max_length=32768, required=True)] = ""
     last_transition_time: Annotated[
-        datetime | None, Field("When the status last changed.", format="date-time", required=True)
+        Moment | None, Field("When the status last changed.", format="date-time", required=True)
     ] = None
     observed_generation: Annotated[
         int, Field("The metadata.generation that the condition speaks of.", format="int64", minimum=0)

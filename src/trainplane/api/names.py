@@ -129,6 +129,9 @@ REASON_SUSPENDED: Final = "Suspended"
 REASON_RESUMED: Final = "Resumed"
 REASON_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 REASON_RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+REASON_SNAPSHOT_CHANGED: Final = "RuntimeSnapshotChanged"
+REASON_SNAPSHOT_MISSING: Final = "RuntimeSnapshotMissing"
+REASON_OVER_BUDGET: Final = "RenderingOverBudget"
 EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 
 # --- environment of containers

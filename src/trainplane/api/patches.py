@@ -3,12 +3,11 @@
 Containers, volumes and the rest of a pod stay untyped trees: they are merged into the runtime's template as they are.
 """
 
-from datetime import datetime
 from typing import Annotated
 
 from msgspec import field
 
-from trainplane.api.declaration import IMMUTABLE, Envelope, Field, keyed
+from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Moment, keyed
 from trainplane.api.meta import TemplateMeta
 from trainplane.api.tree import Tree
 
@@ -143,7 +142,7 @@ class RuntimePatch(Envelope, frozen=True):
             rules=(IMMUTABLE,),
         ),
     ]
-    time: Annotated[datetime | None, Field("When the entry last changed; set at admission.", format="date-time")] = None
+    time: Annotated[Moment | None, Field("When the entry last changed; set at admission.", format="date-time")] = None
     training_runtime_spec: Annotated[RuntimeSpecPatch | None, Field("The changes.")] = None
 
 

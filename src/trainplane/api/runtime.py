@@ -1,6 +1,6 @@
 """TrainingRuntime and ClusterTrainingRuntime: how trainings of a kind are run, written by the platform's admin."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from msgspec import field
 
@@ -11,6 +11,9 @@ from trainplane.api.tree import Tree
 
 PROCESS_WORDS = ("auto", "cpu", "gpu")
 """Texts that numProcPerNode may be; a text of digits is a number."""
+
+MOST_NODES: Final = 100_000
+"""Pods that Kubernetes takes of one Indexed Job, which the nodes of a training are: more could never run."""
 
 _PROCESSES = Rule(
     f"type(self) == int ? self > 0 : (self in {list(PROCESS_WORDS)} || string(self).matches('^[1-9][0-9]*$'))",
@@ -51,8 +54,8 @@ class EnvInjection(Envelope, frozen=True):
 class ElasticPolicy(Envelope, frozen=True):
     """v2.0 and v2.1: between how many nodes torch may scale."""
 
-    min_nodes: Annotated[int | None, Field("The fewest nodes.", format="int32")] = None
-    max_nodes: Annotated[int | None, Field("The most nodes.", format="int32")] = None
+    min_nodes: Annotated[int | None, Field("The fewest nodes.", format="int32", maximum=MOST_NODES)] = None
+    max_nodes: Annotated[int | None, Field("The most nodes.", format="int32", maximum=MOST_NODES)] = None
     max_restarts: Annotated[int | None, Field("How often torchrun may restart.", format="int32")] = None
     metrics: Annotated[
         list[Tree],
@@ -134,7 +137,9 @@ class MLPolicy(Envelope, frozen=True):
         )
     )
 
-    num_nodes: Annotated[int | None, Field("How many nodes, unless the TrainJob says.", format="int32")] = None
+    num_nodes: Annotated[
+        int | None, Field("How many nodes, unless the TrainJob says.", format="int32", maximum=MOST_NODES)
+    ] = None
     torch: Annotated[TorchPolicy | None, Field("Train with PyTorch.")] = None
     mpi: Annotated[MPIPolicy | None, Field("Train with MPI.")] = None
     jax: Annotated[JAXPolicy | None, Field("Train with JAX.")] = None

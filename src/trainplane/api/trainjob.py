@@ -1,19 +1,23 @@
 """TrainJob: one training run, said in terms of a runtime."""
 
-from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from msgspec import field
 
 from trainplane.api import names
-from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Rule, always, keyed
+from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Moment, Rule, always, keyed
 from trainplane.api.meta import Condition, ObjectMeta
 from trainplane.api.patches import PodTemplateOverride, RuntimePatch, TargetedPodSpecOverride
-from trainplane.api.runtime import PROCESS_WORDS
+from trainplane.api.runtime import MOST_NODES, PROCESS_WORDS
 from trainplane.api.tree import Tree
 
 _INT32_MAX = 2**31 - 1
 _INT32_MIN = -(2**31)
+
+_MOST_WORDS: Final = 8192
+"""Entries of a command or of arguments: 64 times v2.3's limit, which real jobs pass."""
+_MOST_VARIABLES: Final = 2048
+"""Variables of a container: 16 times v2.3's limit, which real jobs pass."""
 
 _ENV = Field(ref="core.v1.EnvVar")
 
@@ -76,7 +80,9 @@ class InitializerSource(Envelope, frozen=True):
     """What an initializer fetches before training, and with which credentials."""
 
     storage_uri: Annotated[str | None, Field("Where to fetch from.", max_length=2048, rules=(_URI_OR_EMPTY,))] = None
-    env: Annotated[list[Tree], keyed("Variables for the initializer.", "name", each=_ENV)] = field(default_factory=list)
+    env: Annotated[
+        list[Tree], keyed("Variables for the initializer.", "name", max_items=_MOST_VARIABLES, each=_ENV)
+    ] = field(default_factory=list)
     secret_ref: Annotated[
         Tree | None,
         Field("A Secret whose keys become the initializer's variables.", ref="core.v1.LocalObjectReference"),
@@ -101,6 +107,7 @@ class Trainer(Envelope, frozen=True):
         Field(
             "The command of the training container.",
             list_type="atomic",
+            max_items=_MOST_WORDS,
             each=Field(max_length=1048576),
             rules=(IMMUTABLE,),
         ),
@@ -110,14 +117,19 @@ class Trainer(Envelope, frozen=True):
         Field(
             "The arguments of the training container.",
             list_type="atomic",
+            max_items=_MOST_WORDS,
             each=Field(max_length=1048576),
             rules=(IMMUTABLE,),
         ),
     ] = field(default_factory=list)
-    env: Annotated[list[Tree], keyed("Variables of the training container.", "name", each=_ENV, rules=(IMMUTABLE,))] = (
-        field(default_factory=list)
-    )
-    num_nodes: Annotated[int | None, Field("How many nodes train together.", format="int32", rules=(IMMUTABLE,))] = None
+    env: Annotated[
+        list[Tree],
+        keyed("Variables of the training container.", "name", max_items=_MOST_VARIABLES, each=_ENV, rules=(IMMUTABLE,)),
+    ] = field(default_factory=list)
+    num_nodes: Annotated[
+        int | None,
+        Field("How many nodes train together.", format="int32", maximum=MOST_NODES, rules=(IMMUTABLE,)),
+    ] = None
     resources_per_node: Annotated[
         Tree | None,
         Field(
@@ -213,7 +225,7 @@ class TrainerStatus(Envelope, frozen=True):
     metrics: Annotated[list[Metric], Field("The latest figures.", list_type="atomic", max_items=256)] = field(
         default_factory=list
     )
-    last_updated_time: Annotated[datetime | None, Field("When this was reported.", format="date-time")] = None
+    last_updated_time: Annotated[Moment | None, Field("When this was reported.", format="date-time")] = None
 
 
 class TrainJobStatus(Envelope, frozen=True):
@@ -228,6 +240,15 @@ class TrainJobStatus(Envelope, frozen=True):
         default_factory=list
     )
     trainer_status: Annotated[TrainerStatus | None, Field("What the training code last reported.")] = None
+    runtime_digest: Annotated[
+        str,
+        Field(
+            "The digest of the runtime that the TrainJob began with: of the text in its ConfigMap -runtime-snapshot. "
+            "No other runtime is run.",
+            pattern="^sha256:[0-9a-f]{64}$",
+            max_length=71,
+        ),
+    ] = ""
 
 
 class TrainJob(Envelope, frozen=True):

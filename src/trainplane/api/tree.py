@@ -3,13 +3,19 @@
 A tree is what `json` makes of a document. Nothing here changes a tree in place: `put` and `drop` return a new one that
 shares every part they did not touch, so a tree may be handed to anyone and compared by identity part by part.
 
+What somebody else wrote may have any part of any type. `fields`, `entries`, `text` and `number` read it as what it
+ought to be, and anything else as not there.
+
 A step of a path is a key of an object, an index of a list, or `("name", "node")`: the entry of a list whose `name` is
 `node`, which is how Kubernetes keys its lists.
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
 
 Tree: TypeAlias = dict[str, Any]
 """A JSON object whose fields we do not list."""
@@ -25,6 +31,30 @@ def get(tree: Any, *path: Step) -> Any:
             return None
         tree = tree[place]
     return tree
+
+
+def fields(tree: Any, *path: Step) -> Tree:
+    """Return the object at a path; an empty one if there is none."""
+    found = get(tree, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def entries(tree: Any, *path: Step) -> list[Tree]:
+    """Return the objects of the list at a path; none if there is no list."""
+    found = get(tree, *path)
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
+def text(tree: Any, *path: Step) -> str | None:
+    """Return the text at a path; None if there is none, or an empty one."""
+    found = get(tree, *path)
+    return found if isinstance(found, str) and found else None
+
+
+def number(tree: Any, *path: Step) -> int | None:
+    """Return the whole number at a path; None if there is none."""
+    found = get(tree, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
 def put(tree: Any, *path: Step, value: Any) -> Any:
@@ -82,6 +112,15 @@ def without_nulls(tree: Any) -> Any:
     if isinstance(tree, list):
         return [without_nulls(value) for value in tree]
     return tree
+
+
+def hashable(tree: Any) -> Hashable:
+    """Return what stands for a tree in a set or as a key: equal for trees that are equal, and for no others."""
+    if isinstance(tree, dict):
+        return frozenset((key, hashable(value)) for key, value in tree.items())
+    if isinstance(tree, list):
+        return tuple(map(hashable, tree))
+    return tree  # type: ignore[no-any-return] # JSON has no others that are not
 
 
 def _place(tree: Any, step: Step) -> Any:

@@ -124,7 +124,10 @@ class TrainerClient:
     delete_job = _blocking(AsyncTrainerClient.delete_job)
 
     def close(self) -> None:
-        """Close connections and end the thread; closing twice does nothing. Jobs go on."""
+        """Close connections and end the thread; closing twice does nothing. Jobs go on.
+
+        Other threads that wait in a call get a RuntimeError that says so.
+        """
         self._end()
 
     def __enter__(self) -> Self:
@@ -135,7 +138,4 @@ class TrainerClient:
 
 
 def _close(loop: LoopThread, asynchronous: AsyncTrainerClient) -> None:
-    if loop.inherited:
-        return
-    loop.run(asynchronous.close())
-    loop.close()
+    loop.close(asynchronous.close())

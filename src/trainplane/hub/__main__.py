@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 
-import uvloop
-
 from trainplane.hub import settings
-from trainplane.hub.errors import HubError
 from trainplane.hub.main import serve
-from trainplane.kube import loglines
-from trainplane.kube.errors import KubeError
-
-log = logging.getLogger("trainplane.hub")
+from trainplane.hub.process import run
 
 
 def main(arguments: list[str]) -> int:
     """Return the process's exit code: 0 after a clean end."""
     chosen = settings.parse(arguments)
-    loglines.configure(chosen.log_level, "json")
-    code = 0
-    try:
-        uvloop.run(serve(chosen))
-    except* (HubError, KubeError, OSError) as group:
-        code = 1
-        for fault in group.exceptions:
-            log.error("hub server ends", extra={"error": str(fault)})  # noqa: TRY400 the message says it all
-    return code
+    return run(serve(chosen), chosen.log_level)
 
 
 if __name__ == "__main__":

@@ -8,9 +8,11 @@ HubError
 ├── NoSuchWorkerError         no MultiKueueCluster has that name                                       user
 ├── WorkerCredentialsError    the worker's kubeconfig is missing, or Kueue would refuse it             admin
 ├── WorkerUnreachableError    the worker did not answer, or refused the credentials         retryable  cluster
+├── UnreadableError           an object of a cluster does not look like its kind                       cluster
 ├── ManifestError             a TrainJob that was given as text cannot be read                         user
 ├── NoLogError                no container of what was asked for has printed anything yet   retryable  cluster
 ├── QueryError                a parameter of a request to the hub's API is wrong                       user
+├── TooManyReadersError       as many logs are being read as there may be at once           retryable  user
 ├── ArchiveError              the volume of kept logs cannot be used                                   admin
 ├── RecordError               a record on the volume is damaged, or of a newer release                 admin
 ├── FullError                 the volume has no room for more, and nothing may go           retryable  admin
@@ -100,6 +102,12 @@ class WorkerUnreachableError(HubError):
         super().__init__(f"worker {cluster} cannot be reached: {cause}")
 
 
+class UnreadableError(HubError):
+    """A cluster sent an object that is none of its kind."""
+
+    whose = "cluster"
+
+
 class ManifestError(HubError):
     """A TrainJob that was given as text cannot be read."""
 
@@ -113,6 +121,12 @@ class NoLogError(HubError):
 
 class QueryError(HubError):
     """A request to the hub's API asks for something that there cannot be."""
+
+
+class TooManyReadersError(HubError):
+    """A user, a namespace or all together read as many logs as they may at once."""
+
+    retryable = True
 
 
 class ArchiveError(HubError):

@@ -18,22 +18,22 @@ import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.errors import FrontProxyChangedError
+from trainplane.hub.certificates import certificates
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.served.api import Api
-from trainplane.hub.served.authority import GROUP, VERSION, Authorizer, load_front_proxy
-from trainplane.hub.served.serving import Server
+from trainplane.hub.served.authority import Authorizer, load_front_proxy
+from trainplane.hub.served.fronts import AUDIENCE, Fronts
+from trainplane.hub.served.readers import Readers
+from trainplane.hub.served.serving import Server, follow_front_proxy
 from trainplane.hub.workers import Workers
-from trainplane.kube.cabundle import API_SERVICES, BundleTarget
-from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ManagedSettings, ServingContext
+from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.config import load_config
 from trainplane.kube.connection import ConnectionSettings
-from trainplane.kube.errors import KubeError
-from trainplane.kube.pki import CertificatePolicy
+from trainplane.kube.tokenreview import TokenReviewer
 from trainplane.kube.transport import TransportSettings
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PROXY_SECONDS: Final = 30.0
-"""Seconds between looks at the cluster's ConfigMap of who may speak for users."""
 _STREAMS: Final = KeeperSettings().streams + 256
 
 WORKER_TRANSPORT: Final = TransportSettings(
@@ -77,9 +75,27 @@ class Hub:
         self.jobs = Jobs(client, clock)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
         self.authorizer = Authorizer(client, clock)
-        self.api = Api(client, self.workers, self.jobs, self.keeper, self.archive, self.authorizer, clock)
+        self.readers = Readers(settings.readers)
+        self.api = Api(
+            client,
+            self.workers,
+            self.jobs,
+            self.keeper,
+            self.archive,
+            self.authorizer,
+            clock,
+            self.readers,
+            self.behind,
+        )
         self.tls = ServingContext()
-        self.certificates = self._certificates()
+        self.certificates = certificates(
+            client,
+            self.tls,
+            clock,
+            namespace=settings.namespace,
+            service=settings.service,
+            folder=settings.certificates,
+        )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -89,9 +105,11 @@ class Hub:
     async def run(self) -> None:
         """Run until `stop`; raises what broke."""
         proxy = await load_front_proxy(self.client)
-        server = Server(self.api, proxy, self.settings.listen, tls=self.tls.context, ready=self.unready)
+        fronts = self._fronts()
+        server = Server(self.api, proxy, self.settings.listen, tls=self.tls, ready=self.unready, fronts=fronts)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
+            stack.callback(self.readers.close)
             stack.push_async_callback(self.workers.close)
             if isinstance(self.certificates, FileCertificates):
                 self.certificates.load()
@@ -99,8 +117,9 @@ class Hub:
             async with asyncio.TaskGroup() as group:
                 parts = [
                     group.create_task(self.certificates.run(), name="certificates"),
+                    *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                     group.create_task(self.keeper.run(), name="keeper"),
-                    group.create_task(self._follow_proxy(server), name="front-proxy"),
+                    group.create_task(follow_front_proxy(self.client, server, self.clock), name="front-proxy"),
                     *(group.create_task(reflector.run()) for reflector in self.jobs.reflectors),
                 ]
                 log.info(
@@ -116,42 +135,21 @@ class Hub:
                     part.cancel()
 
     def unready(self) -> str | None:
-        """Say what is missing before requests can be answered."""
-        missing = [reflector.resource.plural for reflector in self.jobs.reflectors if not reflector.synced.is_set()]
+        """Say what is missing before anything can be answered; what is not known yet is told request by request."""
+        return None if self.tls.loaded else "there is no serving certificate yet"
+
+    def behind(self) -> str | None:
+        """Say what is not known yet of what requests are about."""
+        missing = [reflector.resource.plural for reflector in self.jobs.reflectors if not reflector.known.is_set()]
         if missing:
-            return f"not listed yet: {', '.join(missing)} (are their CRDs installed?)"
-        if not self.tls.loaded:
-            return "there is no serving certificate yet"
+            return f"not listed yet: {', '.join(missing)}"
         return None if self.keeper.looked.is_set() else "the workers were not looked at yet"
 
-    def _certificates(self) -> ManagedCertificates | FileCertificates:
-        settings = self.settings
-        if settings.certificates is not None:
-            folder = settings.certificates
-            return FileCertificates(folder / "tls.crt", folder / "tls.key", self.tls, self.clock)
-        policy = CertificatePolicy((f"{settings.service}.{settings.namespace}.svc",), ca_name="trainplane-hub-ca")
-        managed = ManagedSettings(settings.namespace, f"{settings.service}-cert", policy)
-        targets = (BundleTarget(API_SERVICES, f"{VERSION}.{GROUP}"),)
-        return ManagedCertificates(self.client, managed, self.tls, self.clock, targets=targets)
-
-    async def _follow_proxy(self, server: Server) -> None:
-        """Take over what changes about who may speak for users.
-
-        A context cannot forget an authority, so a new one ends the process: the next one trusts it alone, and goes on
-        with every log where this one was.
-        """
-        while True:
-            await self.clock.sleep(PROXY_SECONDS)
-            try:
-                found = await load_front_proxy(self.client)
-            except KubeError as error:
-                log.warning("front proxy's ConfigMap cannot be read", extra={"error": str(error)})
-                continue
-            if found.authority != server.proxy.authority:
-                raise FrontProxyChangedError(
-                    "the cluster's front-proxy authority was replaced: start again to trust it"
-                )
-            server.proxy = found
+    def _fronts(self) -> Fronts | None:
+        account = self.settings.front_account
+        if account is None:
+            return None
+        return Fronts(TokenReviewer(self.client, self.clock, (AUDIENCE,)), account)
 
 
 async def serve(settings: Settings) -> None:

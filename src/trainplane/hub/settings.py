@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.listener import ListenerSettings
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEFAULT_NAMESPACE: Final = "trainplane-hub"
+
+BODY_BYTES: Final = 1 << 20
+"""Bytes of a request's body: what is asked here has none, but for options that a client may send with a DELETE."""
+SEND_SECONDS: Final = 300.0
+"""Seconds that a reader may leave waiting what is sent to it: somebody may look at a log in a pager."""
 
 _UNITS: Final = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40}
 _AMOUNT: Final = re.compile(r"(\d+)(Ki|Mi|Gi|Ti)?")
@@ -40,10 +46,14 @@ class Settings:
     """Where Kueue has the workers' kubeconfigs."""
     certificates: Path | None = None
     """Folder with tls.crt and tls.key; None: the server makes its own, and tells the APIService."""
-    listen: ListenerSettings = field(default_factory=lambda: ListenerSettings(8443))
+    front_account: str | None = None
+    """`system:serviceaccount:NAMESPACE:NAME` of the fronts that may speak for users; None: there are none."""
+    listen: ListenerSettings = field(default_factory=lambda: _listen(8443))
     """Where the API server calls."""
     retention: Retention = field(default_factory=Retention)
     """How much is kept, and for how long."""
+    readers: ReaderSettings = field(default_factory=ReaderSettings)
+    """How many logs are read at once."""
     log_level: str = "info"
     """`debug`, `info`, `warning` or `error`."""
 
@@ -51,15 +61,15 @@ class Settings:
 def parse(arguments: Sequence[str]) -> Settings:
     """Read the flags; argparse ends the process with a message for a wrong one."""
     flags = _parser().parse_args(list(arguments))
-    host, _, port = flags.listen.rpartition(":")
     return Settings(
         data=flags.data,
         kubeconfig=flags.kubeconfig,
-        namespace=flags.namespace or _own_namespace(),
+        namespace=flags.namespace or own_namespace(),
         service=flags.service,
         kueue_namespace=flags.kueue_namespace,
         certificates=flags.tls_cert_dir,
-        listen=ListenerSettings(int(port), host.strip("[]") or None),
+        front_account=flags.front_account,
+        listen=listen_at(flags.listen),
         retention=Retention(
             flags.keep_job_bytes,
             flags.keep_total_bytes,
@@ -68,8 +78,13 @@ def parse(arguments: Sequence[str]) -> Settings:
             flags.keep_job_files,
             flags.keep_total_files,
         ),
+        readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
         log_level=flags.log_level,
     )
+
+
+def _listen(port: int, host: str | None = None) -> ListenerSettings:
+    return ListenerSettings(port, host, body_limit=BODY_BYTES, send_seconds=SEND_SECONDS)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,18 +98,24 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--service", default="trainplane-hub", help="the Service that the APIService names")
     parser.add_argument("--kueue-namespace", default=KUEUE_NAMESPACE, help="where Kueue has the workers' kubeconfigs")
     parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
-    parser.add_argument("--listen", type=_address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    parser.add_argument("--front-account", help="system:serviceaccount:NAMESPACE:NAME of the fronts, if there are any")
+    parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
     parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
     parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")
     parser.add_argument("--keep-total-files", type=int, default=default.total_files, help="of all, 262144")
     parser.add_argument("--keep-finished", type=_duration, default=default.seconds, help="after the finish, 14d")
     parser.add_argument("--keep-deleted", type=_duration, default=default.deleted_seconds, help="after deletion, 1h")
+    readers = ReaderSettings()
+    parser.add_argument("--readers", type=int, default=readers.total, help="logs that are read at once, 256")
+    parser.add_argument("--readers-per-user", type=int, default=readers.user, help="of them by one user, 16")
+    parser.add_argument("--readers-per-namespace", type=int, default=readers.namespace, help="of one namespace, 64")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
 
 
-def _address(text: str) -> str:
+def address(text: str) -> str:
+    """Return an address to listen at, checked; for argparse."""
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or int(port) > 65535:
         raise argparse.ArgumentTypeError(f"{host}{separator}{port} is no address: write :PORT or HOST:PORT")
@@ -115,7 +136,14 @@ def _duration(text: str) -> float:
     return float(int(found[1]) * _SECONDS[found[2]])
 
 
-def _own_namespace() -> str:
+def listen_at(text: str) -> ListenerSettings:
+    """Return where `:8443`, `127.0.0.1:8443` or `[::1]:8443` means to listen."""
+    host, _, port = text.rpartition(":")
+    return _listen(int(port), host.strip("[]") or None)
+
+
+def own_namespace() -> str:
+    """Return the pod's own namespace, or where the hub server is installed by default."""
     try:
         return (SERVICE_ACCOUNT / "namespace").read_text().strip() or DEFAULT_NAMESPACE
     except OSError:

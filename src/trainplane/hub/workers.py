@@ -6,19 +6,17 @@ No configuration of ours names a worker, so what we show is what Kueue uses, and
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import os
+import stat
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
-from trainplane.hub.kubeconfigs import refusals
+from trainplane.hub.kubeconfigs import judge
 from trainplane.hub.resources import KUBECONFIG_KEY, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 from trainplane.kube.client import Client
-from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import (
     ConfigError,
     NotFoundError,
@@ -27,7 +25,6 @@ from trainplane.kube.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from trainplane.kube.kubeconfig import parse_kubeconfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +35,10 @@ if TYPE_CHECKING:
 
 NAMESPACE: Final = "kueue-system"
 """Where Kueue is installed, and so where its Secrets are, unless somebody chose otherwise."""
+_MOST_BYTES: Final = 1 << 20
+"""Of a kubeconfig in a file; a Secret cannot hold more."""
+_MOST_KEYS: Final = 5
+"""Of a Secret that are named where the right one is missing."""
 
 
 class Connect(Protocol):
@@ -145,12 +146,10 @@ class Workers:
             raise WorkerCredentialsError(name, problem) from error
         data = (secret.get("data") or {}).get(KUBECONFIG_KEY)
         if not data:
-            keys = ", ".join(sorted(secret.get("data") or {})) or "none"
-            raise WorkerCredentialsError(name, f"{place} has no key {KUBECONFIG_KEY!r} (it has: {keys}): add it")
-        try:
-            return Source(name, place, base64.b64decode(data).decode())
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise WorkerCredentialsError(name, f"{place}: {KUBECONFIG_KEY} is not text: {error}") from error
+            keys = sorted(secret.get("data") or {})
+            known = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])]) or "none"
+            raise WorkerCredentialsError(name, f"{place} has no key {KUBECONFIG_KEY!r} (it has: {known}): add it")
+        return Source(name, place, _text(name, f"{place}: {KUBECONFIG_KEY}", base64.b64decode(data)))
 
 
 def ordered(clusters: list[Tree], configs: list[Tree]) -> tuple[str, ...]:
@@ -163,13 +162,10 @@ def ordered(clusters: list[Tree], configs: list[Tree]) -> tuple[str, ...]:
 
 def config_of(source: Source) -> Config:
     """Return how to reach the worker of a kubeconfig; raises WorkerCredentialsError with all that is wrong with it."""
-    problems = refusals(source.text)
-    if not problems:
-        try:
-            return parse_kubeconfig(source.text, where=source.place, environ=os.environ, clock=SystemClock())
-        except ConfigError as error:
-            problems = (str(error),)
-    raise WorkerCredentialsError(source.cluster, f"{source.place}: {'; '.join(problems)}")
+    judged = judge(source.text)
+    if judged.config is None:
+        raise WorkerCredentialsError(source.cluster, f"{source.place}: {'; '.join(judged.refusals)}")
+    return judged.config
 
 
 @contextlib.contextmanager
@@ -182,8 +178,22 @@ def reaching(cluster: str) -> Iterator[None]:
 
 
 def _read_file(name: str, where: str) -> str:
+    """Return a file's text: of a regular file, for a pipe would be waited for and a device never end, and bounded."""
+    problem = f"its kubeconfig is the file {where} in Kueue's pod, which cannot be read here"
+    remedy = "Keep it in a Secret (locationType: Secret)"
     try:
-        return Path(where).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        problem = f"its kubeconfig is the file {where} in Kueue's pod, which cannot be read here: {error}"
-        raise WorkerCredentialsError(name, f"{problem}. Keep it in a Secret (locationType: Secret)") from error
+        with open(os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:  # noqa: PTH123 not by path
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise WorkerCredentialsError(name, f"{problem}: it is no file. {remedy}")
+            content = file.read(_MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise WorkerCredentialsError(name, f"{problem}: {error}. {remedy}") from error
+    if len(content) > _MOST_BYTES:
+        raise WorkerCredentialsError(name, f"{problem}: it is longer than {_MOST_BYTES} bytes. {remedy}")
+    return _text(name, where, content)
+
+
+def _text(name: str, place: str, content: bytes) -> str:
+    with contextlib.suppress(UnicodeDecodeError):  # which shows the content
+        return content.decode()
+    raise WorkerCredentialsError(name, f"{place} is not text: put in a kubeconfig")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from trainplane.kube.codec import decoder
+from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class AdmissionRequest(msgspec.Struct, rename="camel", frozen=True):
             raise DecodeError(f"{field} is empty in this {self.operation} review")
         try:
             value: T = decoder(cast("Any", type_)).decode(raw)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise DecodeError(f"{field}: {error}") from error
         return value
 

@@ -45,7 +45,8 @@ class LeaseSettings:
             restart without a hand-over and keeps an outage after a crash short.
         renew_deadline: seconds after its last renewal at which a leader stops leading; 10 leaves five seconds, or a
             third, as the margin for clocks that run at different rates.
-        retry_period: seconds between attempts to claim or renew; 2 gives a leader four tries before its deadline.
+        retry_period: seconds between attempts to claim or renew; 2 gives a leader four tries that are refused at once
+            before its deadline, and three that get no answer (`attempt_seconds`).
         release_on_stop: give the Lease back on a clean stop, so that the next leader need not wait `lease_duration`.
     """
 
@@ -55,6 +56,11 @@ class LeaseSettings:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     release_on_stop: bool = True
+
+    @property
+    def attempt_seconds(self) -> float:
+        """Seconds that one try may take: a third of the deadline, so that two more can follow one without an answer."""
+        return self.renew_deadline / 3
 
     def __post_init__(self) -> None:
         if not self.namespace or not self.name:
@@ -97,6 +103,8 @@ class Candidacy:
     phase: Literal["following", "leading", "over"] = "following"
     deadline: float = float("-inf")
     needs_read: bool = True
+    claimed: bool = False
+    """Whether a claim was sent and nobody knows yet what came of it."""
     _lease: Tree | None = None
     _held_until: float = float("-inf")
     _renewed: datetime = field(default=datetime.min.replace(tzinfo=UTC))
@@ -142,10 +150,12 @@ class Candidacy:
         if self.holder not in {"", self.identity} and now < self._held_until:
             return None
         missing = self._lease is None or "resourceVersion" not in self._lease["metadata"]
+        self.claimed = True
         return Claim(self._claimed(wall), missing, now)
 
     def wrote(self, claim: Claim, lease: Tree, now: float) -> None:
         """Take in the server's yes to a claim. An answer later than the claim's own deadline changes nothing."""
+        self.claimed = False
         if self.lapse(now):
             return
         self._lease = lease
@@ -162,8 +172,14 @@ class Candidacy:
         """Stop leading at once; return the write that gives the Lease back, or None if it is not ours to give."""
         held = self.phase == "leading" and self.holder == self.identity and self._lease is not None
         self.phase = "over"
-        if not held:
-            return None
+        return self._given_back(wall) if held else None
+
+    def withdraw(self, lease: Tree, wall: datetime) -> Tree | None:
+        """Stop standing; return the write that gives back the Lease just read, or None if it is not ours."""
+        self.phase, self._lease = "over", lease
+        return self._given_back(wall) if self.holder == self.identity else None
+
+    def _given_back(self, wall: datetime) -> Tree:
         return self._with(holderIdentity="", leaseDurationSeconds=1, renewTime=self._micro(wall))
 
     def _claimed(self, wall: datetime) -> Tree:

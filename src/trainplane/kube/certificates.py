@@ -13,27 +13,31 @@ import asyncio
 import base64
 import contextlib
 import logging
-import os
 import ssl
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from trainplane.kube.cabundle import BundleTarget, bundle_patch
 from trainplane.kube.errors import AlreadyExistsError, ConflictError, InvalidError, KubeError, NotFoundError
 from trainplane.kube.pki import CertificatePolicy, Material, not_after, renew
+from trainplane.kube.projection import METADATA
+from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import SECRETS, Resource
+from trainplane.kube.store import Store
+from trainplane.kube.tls import as_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
     from pathlib import Path
 
     from trainplane.kube.clock import Clock
+    from trainplane.kube.reflector import Cluster
 
 log = logging.getLogger(__name__)
 
 JSON_PATCH = "application/json-patch+json"
+_NOTHING = Material(b"", b"", b"", b"")
 ATTEMPTS = 5
 """Tries against other writers in one round; each loss means that somebody else has just succeeded."""
 
@@ -67,12 +71,25 @@ class CertificateClient(Protocol):
 class ServingContext:
     """The TLS side of our servers: `context` is one object for the life of the process, `load` changes what it shows.
 
-    TLS 1.2 and up, HTTP/1.1 only, no client certificates.
+    TLS 1.2 and up, HTTP/1.1 only, no client certificates unless `verify_clients` asks for them. Each certificate gets
+    a context of its own, to which a handshake is handed over at its beginning: a context holds one certificate per
+    type of key and would go on showing the old EC certificate beside a new RSA one.
+
+    Args:
+        minimum_version: the oldest TLS that is spoken.
+        ciphers: OpenSSL's names of the TLS 1.2 suites to offer; its own choice without any.
     """
 
-    def __init__(self) -> None:
-        self.context = _bare_context()
+    def __init__(
+        self, *, minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2, ciphers: Sequence[str] = ()
+    ) -> None:
+        self._minimum_version = minimum_version
+        self._ciphers = ":".join(ciphers)
+        self._client_authority = ""
+        self.context = self._bare()
+        self.context.sni_callback = self._hand_over
         self.not_after: datetime | None = None
+        self._shown: ssl.SSLContext | None = None
 
     @property
     def loaded(self) -> bool:
@@ -81,14 +98,42 @@ class ServingContext:
 
     def load(self, certificate: bytes, key: bytes) -> None:
         """Show this certificate from the next handshake on; raises CertificateError and changes nothing if unusable."""
+        shown = self._bare()
         try:
-            with _as_file(certificate + b"\n" + key) as path:
-                _bare_context().load_cert_chain(path)
-                ends = not_after(certificate)
-                self.context.load_cert_chain(path)
+            with as_file(certificate + b"\n" + key) as path:
+                shown.load_cert_chain(path)
+            ends = not_after(certificate)
         except (ValueError, OSError) as error:
             raise CertificateError(f"this certificate and key cannot be served: {error}") from error
-        self.not_after = ends
+        self._shown, self.not_after = shown, ends
+
+    def verify_clients(self, authority: str) -> None:
+        """Ask clients for a certificate of this authority (PEM); one without any is served all the same."""
+        self._client_authority = authority
+        for context in (self.context, self._shown):
+            if context is not None:
+                self._trust(context)
+
+    def _trust(self, context: ssl.SSLContext) -> None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self._client_authority)
+
+    def _hand_over(self, handshake: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> int | None:  # noqa: ARG002 ssl's signature; called without a name, too
+        if self._shown is None:
+            return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+        handshake.context = self._shown
+        return None
+
+    def _bare(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = self._minimum_version
+        context.options |= ssl.OP_NO_RENEGOTIATION  # a handshake for each record would be a cheap way to keep us busy
+        context.set_alpn_protocols(["http/1.1"])
+        if self._ciphers:
+            context.set_ciphers(self._ciphers)
+        if self._client_authority:
+            self._trust(context)
+        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +198,14 @@ class ManagedCertificates:
                 async with self._clock.timeout(pause):
                     await self._woken.wait()
 
+    def reflectors(self, client: Cluster) -> list[Reflector]:
+        """Return what watches the Secret and begins a round at each change, so that replicas agree within moments."""
+        settings = self._settings
+        wake = [lambda _: self.wake()]
+        fields = {"metadata.name": settings.secret}
+        store = Store(SECRETS, METADATA)
+        return [Reflector(client, SECRETS, store, wake, self._clock, namespace=settings.namespace, fields=fields)]
+
     async def sync(self) -> None:
         """Hold one round: the Secret first, then the caBundles, and only then what we show.
 
@@ -174,7 +227,12 @@ class ManagedCertificates:
             raise failures[0]
 
     async def _agree(self) -> Material:
-        """Return what the Secret holds, after having made it right if it was not, or after another replica has."""
+        """Return what the Secret holds, after having made it right if it was not, or after another replica has.
+
+        A Secret that was deleted or emptied gets back what is served, which the other replicas serve, too: with a new
+        authority, those who have not looked yet would show certificates that no caBundle trusts any more. To have a new
+        one, delete the Secret while no replica runs.
+        """
         namespace, name = self._settings.namespace, self._settings.secret
         for _ in range(ATTEMPTS):
             secret: Tree | None
@@ -182,8 +240,9 @@ class ManagedCertificates:
                 secret = await self._client.get(SECRETS, name, namespace)
             except NotFoundError:
                 secret = None
-            material, reasons = renew(_material(secret), self._settings.policy, self._clock.now())
-            if not reasons:
+            found = _material(secret)
+            material, reasons = renew(found or self._served, self._settings.policy, self._clock.now())
+            if not reasons and found is not None:
                 return material
             try:
                 if secret is None:
@@ -192,7 +251,7 @@ class ManagedCertificates:
                     await self._client.replace(SECRETS, _filled(secret, material), namespace)
             except (ConflictError, AlreadyExistsError):
                 continue
-            log.info("certificates renewed", extra={"secret": name, "reasons": reasons})
+            log.info("certificates written", extra={"secret": name, "reasons": reasons or ["the Secret was empty"]})
             return material
         raise ConflictError(f"Secret {namespace}/{name} kept changing while certificates were written to it")
 
@@ -231,6 +290,11 @@ class FileCertificates:
     interval: float = 10.0
     _seen: tuple[bytes, bytes] | None = None
 
+    def reflectors(self, client: Cluster) -> list[Reflector]:
+        """Return what watches the cluster for it: nothing, files are looked at."""
+        del client
+        return []
+
     def load(self) -> bool:
         """Load the files if they changed; tell whether. Raises CertificateError naming what is wrong with them."""
         try:
@@ -258,7 +322,7 @@ class FileCertificates:
 
 
 def _material(secret: Tree | None) -> Material | None:
-    """Return what a Secret holds; what is missing or no base64 comes out empty, which `renew` mends."""
+    """Return what a Secret holds, None for nothing; a part that is missing or no base64 is empty: `renew` mends it."""
     if secret is None:
         return None
     data = secret.get("data") or {}
@@ -268,7 +332,8 @@ def _material(secret: Tree | None) -> Material | None:
             return base64.b64decode(data.get(key) or "")
         return b""
 
-    return Material(part("ca.crt"), part("ca.key"), part("tls.crt"), part("tls.key"))
+    material = Material(part("ca.crt"), part("ca.key"), part("tls.crt"), part("tls.key"))
+    return None if material == _NOTHING else material
 
 
 def _secret(name: str, namespace: str, material: Material) -> Tree:
@@ -285,25 +350,3 @@ def _filled(secret: Tree, material: Material) -> Tree:
     }
     encoded = {key: base64.b64encode(value).decode() for key, value in parts.items()}
     return {**secret, "data": {**(secret.get("data") or {}), **encoded}}
-
-
-def _bare_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    return context
-
-
-@contextlib.contextmanager
-def _as_file(content: bytes) -> Iterator[str]:
-    """Lend the content a path, as `ssl` reads only files: one in memory, so that no key touches a disk."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("certificate"), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
+    from trainplane.kube.limiter import LimiterSettings
     from trainplane.kube.podstreams import ExecResult
     from trainplane.kube.query import Propagation, Selector
     from trainplane.kube.resource import Resource
-    from trainplane.kube.transport import Response, TransportSettings
+    from trainplane.kube.transport import Permit, Response, TransportSettings
 
 
 Tree = dict[str, Any]
@@ -61,8 +62,9 @@ WATCH_GRACE_SECONDS = 30
 class Client:
     """A connection to one cluster. Use within one event loop, `async with`; `SyncClient` is the face for the rest."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: Transport, *, permit: Permit | None = None) -> None:
         self.transport = transport
+        self._permit = permit
 
     @classmethod
     def connect(
@@ -74,6 +76,18 @@ class Client:
 
             config = load_config(clock=clock)
         return cls(Transport(config, settings=settings, clock=clock))
+
+    def apart(self, limiter: LimiterSettings | None = None) -> Client:
+        """Return a client of the same cluster whose requests never wait behind this one's; close it on its own."""
+        return Client(self.transport.apart(limiter))
+
+    def permitted(self, permit: Permit) -> Client:
+        """Return a client over the same connections that calls `permit` before each write goes out, repeats included.
+
+        `permit` raises to keep a write back: a leader that lost its Lease while the server asked it to come back later
+        must not come back.
+        """
+        return Client(self.transport, permit=permit)
 
     @property
     def namespace(self) -> str:
@@ -405,7 +419,12 @@ class Client:
         self, method: str, path: str, obj: Any, content_type: str, type_: type[T], *, idempotent: bool
     ) -> T:
         response = await self.transport.request(
-            method, path, body=encode(obj), content_type=content_type, idempotent=idempotent
+            method,
+            path,
+            body=encode(obj),
+            content_type=content_type,
+            idempotent=idempotent,
+            permit=self._permit,
         )
         return decode(response.body, type_)
 

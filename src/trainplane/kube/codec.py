@@ -24,6 +24,12 @@ T = TypeVar("T")
 LINE_MAX = 256 << 20
 """Bytes of the longest line accepted. etcd refuses objects of a few MB; this only stops a stream that never breaks."""
 
+LONGEST_RETRY = 86400
+"""Seconds of the longest wait that a server may ask for and be believed."""
+
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoders raise for bytes that are no JSON, do not fit their type, are no UTF-8, or are nested without sense."""
+
 
 class Page(msgspec.Struct, frozen=True):
     """One page of a list. `remaining` is the server's estimate of what follows, None where it gives none."""
@@ -85,7 +91,7 @@ def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
         return bytes(data)  # type: ignore[return-value] # the caller asked for the text itself
     try:
         value: T = decoder(cast("Any", type_)).decode(data)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         name = getattr(type_, "__name__", str(type_))
         raise DecodeError(f"the server's answer is not {name}: {error}; it begins {bytes(data)[:120]!r}") from error
     return value
@@ -120,7 +126,7 @@ def decode_event(line: bytes) -> WatchEvent:
     """Return the event of a line; raises StreamError for a line that is none, the typed ApiError for an ERROR event."""
     try:
         event: WatchEvent = decoder(WatchEvent).decode(line)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise StreamError(f"a watch stream carried {line[:120]!r} of {len(line)} bytes: {error}") from error
     if event.type == "ERROR":
         raise error_from_status(bytes(event.object))
@@ -132,35 +138,36 @@ def error_from_status(body: bytes, code: int = 500, headers: Mapping[str, str] |
     try:
         status = decoder(_Status).decode(body)
         is_status = status.kind == "Status" or bool(status.reason)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         status, is_status = _Status(), False
     if not is_status:
         status = _Status(message=body[:300].decode("utf-8", "replace").strip())
     details = status.details or {}
     retry_after = retry_after_seconds(headers or {})
-    if retry_after is None and details.get("retryAfterSeconds"):
-        retry_after = float(details["retryAfterSeconds"])
+    asked = details.get("retryAfterSeconds")
+    if retry_after is None and isinstance(asked, int | float) and 0 < asked < LONGEST_RETRY:
+        retry_after = float(asked)
     code = status.code or code
     class_ = error_class(code, status.reason)
     return class_(status.message, code=code, reason=status.reason or None, details=details, retry_after=retry_after)
 
 
 def retry_after_seconds(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return how long `Retry-After` asks to wait, None without one or with nonsense.
+    """Return how long `Retry-After` asks to wait, at most `LONGEST_RETRY`; None without one or with nonsense.
 
     A date counts against `now`, or, without it, against the answer's own `Date`, which needs no common clock.
     """
     value = headers.get("Retry-After")
     if value is None:
         return None
-    if value.strip().isdigit():
-        return float(value)
+    if value.strip().isdecimal() and value.isascii():
+        return min(float(value), LONGEST_RETRY)
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 slow to import, and servers hardly ever send a date
 
     try:
         until = parsedate_to_datetime(value)
         since = now or parsedate_to_datetime(headers["Date"])
-        return max(0.0, (until - since).total_seconds())
+        return min(max(0.0, (until - since).total_seconds()), LONGEST_RETRY)
     except (ValueError, TypeError, KeyError):
         return None
 

@@ -57,6 +57,7 @@ class Connection:
         self._clock = clock
         self._connections = connections
         self._base = config.server.rstrip("/")
+        self._address = config.address
         self._headers = (
             ("Accept-Encoding", "gzip" if config.compression else "identity"),
             ("User-Agent", USER_AGENT),
@@ -126,20 +127,23 @@ class Connection:
 
     @contextlib.contextmanager
     def translated(self, method: str, path: str, *, streaming: bool = False) -> Iterator[None]:
-        """Turn aiohttp's errors within the block into ours, saying what was being done."""
+        """Turn aiohttp's errors within the block into ours, saying what was being done.
+
+        Theirs are not passed on as causes: they show whole requests, and quote what cannot be sent.
+        """
         import aiohttp  # noqa: PLC0415 see the module's docstring
 
         try:
             yield
-        except (ConnectionError, TimeoutError, aiohttp.ClientError, ssl.SSLError) as error:
+        except (ConnectionError, TimeoutError, aiohttp.ClientError, ssl.SSLError, ValueError) as error:
             if isinstance(error, aiohttp.WSServerHandshakeError):
                 raise
             # The next request looks at the certificate files again: a rotation may be what broke this one.
             self._tls_checked = None
-            where = f"{method} {path.partition('?')[0]} at {self._base}"
+            where = f"{method} {path.partition('?')[0]} at {self._address}"
             if streaming:
-                raise StreamError(f"{where}: the stream was cut: {_says(error)}") from error
-            raise _translate(error, where) from error
+                raise StreamError(f"{where}: the stream was cut: {_says(error)}") from None
+            raise _translate(error, where) from None
 
     def recheck_files(self) -> None:
         """Look at the certificate files before the next request."""
@@ -205,24 +209,29 @@ class Connection:
         return self._tls
 
 
-def _translate(error: Exception, where: str) -> TransportError:
+def _translate(error: Exception, where: str) -> TransportError | ConfigError:
     import aiohttp  # noqa: PLC0415 see the module's docstring
 
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError | ssl.SSLError):
         advice = "check certificate-authority, tls-server-name and the client certificate"
         return HandshakeError(f"{where}: TLS failed: {_says(error)}; {advice}")
-    never_sent = (
-        aiohttp.ClientConnectorError,
-        aiohttp.ClientHttpProxyError,
-        aiohttp.ConnectionTimeoutError,
-        aiohttp.InvalidURL,
-    )
-    if isinstance(error, never_sent):
+    if isinstance(error, ValueError):
+        text = "no request can be made with this server, tls-server-name, proxy-url and these credentials"
+        return ConfigError(f"{where}: {text}: one has a port, a name or a character that cannot be")
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ConnectError(f"{where}: no connection in time", timed_out=True)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
         return ConnectError(f"{where}: no connection: {_says(error)}")
     if isinstance(error, asyncio.TimeoutError):
-        return TransportError(f"{where}: no answer in time")
+        return TransportError(f"{where}: no answer in time", timed_out=True)
     return TransportError(f"{where}: the connection broke: {_says(error)}")
 
 
 def _says(error: Exception) -> str:
+    """Return an error's text, without the URLs that some have in it: of a proxy, with its password, for example."""
+    import aiohttp  # noqa: PLC0415 see the module's docstring
+
+    if isinstance(error, aiohttp.ClientResponseError):
+        whose = "the proxy's " if isinstance(error, aiohttp.ClientHttpProxyError) else ""
+        return f"{whose}{error.status} {' '.join(error.message.split())}"
     return str(error) or type(error).__name__

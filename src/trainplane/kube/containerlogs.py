@@ -32,7 +32,9 @@ LINE_BYTES: Final = 1 << 20
 OVERLAP_SECONDS: Final = 1
 """Seconds before the newest line read from which a stream is resumed: more than two streams' stamps ever differ."""
 
-_STAMP: Final = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |$)")
+STAMP: Final = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)(?: |$)"
+"""The time that a line begins with, as a pattern."""
+_STAMP: Final = re.compile(STAMP)
 
 
 def nanoseconds(line: bytes) -> int | None:

@@ -51,7 +51,15 @@ class Terminal:
     error: Exception
 
 
-Result = Done | RequeueAfter | Terminal
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It failed, and is tried again as if it had raised, but after so many seconds at the latest: more is due then."""
+
+    error: Exception
+    within: float
+
+
+Result = Done | RequeueAfter | Terminal | Failed
 DONE = Done()
 
 
@@ -157,6 +165,9 @@ class Controller(Generic[K]):
                 result = await self._reconcile(key)
         except Exception as error:  # noqa: BLE001 whatever a reconcile raises is that key's trouble alone
             return self._retry(key, error)
+        if isinstance(result, Failed):
+            self.queue.add_after(key, result.within)
+            return self._retry(key, result.error)
         self.queue.forget(key)
         match result:
             case RequeueAfter(seconds):

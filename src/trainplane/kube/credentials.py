@@ -10,10 +10,12 @@ import asyncio
 import base64
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+from urllib.parse import quote
 
 from trainplane.kube.errors import CredentialError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -73,6 +75,22 @@ def basic(username: str, password: str) -> Credential:
     return Credential(f"Basic {pair}")
 
 
+def impersonation(
+    user: str | None, uid: str | None, groups: Sequence[str], extra: Mapping[str, Sequence[str]]
+) -> list[tuple[str, str]]:
+    """Return the headers by which the server takes us for somebody else; keys of extras are percent-encoded.
+
+    Raises ValueError where there is more than a user, but no user.
+    """
+    headers = [("Impersonate-Uid", uid)] if uid else []
+    headers += [("Impersonate-Group", group) for group in groups]
+    for key, values in extra.items():
+        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
+    if headers and not user:
+        raise ValueError("as-groups, as-uid and as-user-extra need `as`, the user to impersonate")
+    return [("Impersonate-User", user), *headers] if user else []
+
+
 class TokenFile:
     """A token in a file that somebody else rotates, read again each minute and after a 401.
 
@@ -107,7 +125,7 @@ class TokenFile:
         except (OSError, UnicodeDecodeError) as error:
             if self._credential is not None:
                 return self._credential
-            raise CredentialError(f"cannot read the token file {self._path}: {error}") from error
+            raise CredentialError(f"cannot read the token file {self._path}: {error}") from None
         if not token:
             if self._credential is not None:
                 return self._credential

@@ -61,10 +61,19 @@ class CredentialError(ConfigError):
 
 
 class TransportError(KubeError):
-    """No answer came, and whether the server acted on the request is unknown."""
+    """No answer came, and whether the server acted on the request is unknown.
+
+    Its message has all that the HTTP client said and may be told; the client's own errors, which show whole requests
+    with their credentials, are never its cause.
+    """
 
     retryable = True
     whose: ClassVar[Whose] = "cluster"
+
+    def __init__(self, message: str, *, timed_out: bool = False) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+        """Whether it was patience that ended, which may be a sign of an overloaded server."""
 
 
 class ConnectError(TransportError):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from trainplane.kube.clock import Clock, SystemClock
+from trainplane.kube.codec import MALFORMED
 from trainplane.kube.credentials import Credential
 from trainplane.kube.errors import CredentialError
 
@@ -128,7 +129,7 @@ class ExecPlugin:
         where = f"exec plugin {self.command!r}"
         try:
             answer = msgspec.json.decode(output, type=_ExecCredential)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise CredentialError(f"{where} printed no ExecCredential: {error}") from error
         if answer.kind != "ExecCredential" or answer.api_version != self.api_version:
             got = f"{answer.api_version or 'no apiVersion'} {answer.kind or 'no kind'}"

@@ -1,26 +1,37 @@
 """Kubeconfig files: read, merged and turned into a Config.
 
 Merging is kubectl's: the first file that names a cluster, user, context or current context wins, whole, and paths are
-relative to the file they stand in. Certificates given as data win over files, as does a token file over a token.
+relative to the file they stand in; within one file a name stands once. Certificates given as data win over files, as
+does a token file over a token. No error quotes a file's line, for it may be the one with the token.
+
+These are files of whoever runs us, and may run programs and read files. What others wrote is not for this module; the
+kubeconfigs of workers are `hub.kubeconfigs`'.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import urlsplit
 
 import msgspec
 import yaml
 
 from trainplane.kube.config import Config
-from trainplane.kube.credentials import Credentials, ExecCredentials, StaticCredentials, TokenFile, basic, bearer
+from trainplane.kube.credentials import (
+    Credentials,
+    ExecCredentials,
+    StaticCredentials,
+    TokenFile,
+    basic,
+    bearer,
+    impersonation,
+)
 from trainplane.kube.errors import ConfigError
 from trainplane.kube.execplugin import API_VERSIONS, ExecPlugin, InteractiveMode
 from trainplane.kube.proxy import check_proxy, proxy_for
-from trainplane.kube.tls import Tls
+from trainplane.kube.tls import Tls, pem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,17 +137,23 @@ class _Placed(NamedTuple):
 
 
 class Kubeconfig:
-    """Several files, merged. `contents` are their texts where they need not be read."""
+    """Several files, merged."""
 
-    def __init__(self, files: Sequence[Path], contents: Mapping[Path, str] | None = None) -> None:
+    def __init__(self, files: Sequence[Path]) -> None:
         self.files = list(files)
         self.current_context = ""
         self.clusters: dict[str, _Placed] = {}
         self.users: dict[str, _Placed] = {}
         self.contexts: dict[str, _Placed] = {}
         for file in files:
-            content = _parse(contents[file] if contents else _read(file), file)
+            content = _parse(_read(file), file)
             self.current_context = self.current_context or content.current_context or ""
+            for kind, entries in (
+                ("clusters", content.clusters),
+                ("users", content.users),
+                ("contexts", content.contexts),
+            ):
+                _once(file, kind, [entry.name for entry in entries or ()])
             for cluster in content.clusters or []:
                 self.clusters.setdefault(cluster.name, _Placed(cluster.cluster, file))
             for user in content.users or []:
@@ -158,15 +175,6 @@ def load_kubeconfig(files: Sequence[Path], *, context: str | None, environ: Mapp
     return _config(Kubeconfig(files), context, environ, clock)
 
 
-def parse_kubeconfig(text: str, *, where: str, environ: Mapping[str, str], clock: Clock) -> Config:
-    """Return the Config of the current context of a kubeconfig that stands in no file: in a Secret, say.
-
-    `where` names it in messages. Raises ConfigError.
-    """
-    place = Path(where)
-    return _config(Kubeconfig([place], {place: text}), None, environ, clock)
-
-
 def _config(kubeconfig: Kubeconfig, context: str | None, environ: Mapping[str, str], clock: Clock) -> Config:
     name: str = context or kubeconfig.current_context
     if not name:
@@ -183,8 +191,8 @@ def _config(kubeconfig: Kubeconfig, context: str | None, environ: Mapping[str, s
     user: User = placed_user.entry
     where_cluster = f"cluster {chosen.cluster!r} of {placed_cluster.file}"
     where_user = f"user {chosen.user!r} of {placed_user.file}"
-    if not cluster.server.startswith(("https://", "http://")):
-        raise ConfigError(f"{where_cluster}: server is {cluster.server!r}; it must be a URL with https:// or http://")
+    if not _is_url(cluster.server):
+        raise ConfigError(f"{where_cluster}: server must be a URL that begins with https:// or http://")
     proxy = proxy_for(cluster.server, environ)
     if cluster.proxy_url:
         proxy = check_proxy(cluster.proxy_url, f"{where_cluster}: proxy-url")
@@ -201,18 +209,38 @@ def _config(kubeconfig: Kubeconfig, context: str | None, environ: Mapping[str, s
     )
 
 
+def _is_url(server: str) -> bool:
+    try:
+        parts = urlsplit(server)
+        return server.startswith(("https://", "http://")) and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not match, a port that is none
+        return False
+
+
 def _read(file: Path) -> str:
     try:
         return file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the kubeconfig {file}: {error}") from error
+        raise ConfigError(f"cannot read the kubeconfig {file}: {error}") from None
+
+
+def _once(file: Path, kind: str, names: Sequence[str]) -> None:
+    """Raise ConfigError if a name stands twice: which of the two is meant, readers disagree about; kubectl refuses."""
+    places: dict[str, int] = {}
+    for index, name in enumerate(names):
+        first = places.setdefault(name, index)
+        if first != index:
+            problem = f"{kind}[{index}] has the name of {kind}[{first}]"
+            raise ConfigError(f"the kubeconfig {file}: {problem}: give each a name of its own, or remove one")
 
 
 def _parse(text: str, file: Path) -> _File:
     try:
         tree = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 both loaders are safe ones
     except yaml.YAMLError as error:
-        raise ConfigError(f"the kubeconfig {file} is not YAML: {error}") from error
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        raise ConfigError(f"the kubeconfig {file} is not YAML{where}") from None
     try:
         return msgspec.convert(tree or {}, _File)
     except msgspec.ValidationError as error:
@@ -245,9 +273,9 @@ def _tls(cluster: _Placed, user: _Placed, where_cluster: str, where_user: str) -
 def _pem(placed: _Placed, file: str | None, data: str | None, where: str) -> str | Path | None:
     if data:
         try:
-            return base64.b64decode("".join(data.split()), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise ConfigError(f"{where}-data is not base64 of PEM text: {error}") from error
+            return pem(data)
+        except ValueError as error:
+            raise ConfigError(f"{where}-data {error}") from None
     if file:
         path = placed.path(file)
         if not path.exists():
@@ -310,13 +338,8 @@ def _cluster_info(cluster: _Placed) -> dict[str, Any]:
 
 
 def _impersonation(user: User, where: str) -> list[tuple[str, str]]:
-    """Return the headers by which the server takes us for somebody else; keys of extras are percent-encoded."""
-    headers = [("Impersonate-Uid", user.impersonate_uid)] if user.impersonate_uid else []
-    headers += [("Impersonate-Group", group) for group in user.impersonate_groups or []]
-    for key, values in (user.impersonate_extra or {}).items():
-        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
-    if user.impersonate:
-        return [("Impersonate-User", user.impersonate), *headers]
-    if headers:
-        raise ConfigError(f"{where}: as-groups, as-uid and as-user-extra need `as`, the user to impersonate")
-    return []
+    groups, extra = user.impersonate_groups or (), user.impersonate_extra or {}
+    try:
+        return impersonation(user.impersonate, user.impersonate_uid, groups, extra)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error

@@ -138,23 +138,38 @@ class LeaderElector:
         working.result()
 
     async def acquire(self) -> None:
-        """Return once this process leads. Errors of the cluster are logged and outlasted."""
+        """Return once this process leads. Errors of the cluster are logged and outlasted.
+
+        Cancelled in the middle of a claim, it gives back what that claim may have won: nobody else would know that it
+        is free before it lapses.
+        """
         while True:
-            await self._attempt(self._settings.renew_deadline)
+            try:
+                await self._attempt(self._settings.attempt_seconds)
+            except asyncio.CancelledError:
+                await self._withdraw()
+                raise
             if self.is_leader():
                 self.elected.set()
                 log.info("became leader", extra={"lease": self._settings.name, "identity": self.identity})
                 return
-            await self._clock.sleep(self._settings.retry_period * (1 + JITTER * self._spread()))
+            await self._clock.sleep(self._pause())
 
     async def keep(self) -> NoReturn:
-        """Renew for as long as that succeeds; raise LeadershipLostError once this process no longer leads."""
+        """Renew for as long as that succeeds; raise LeadershipLostError once this process no longer leads.
+
+        A try that gets no answer is given up after a third of the deadline, and the next follows at once, on another
+        connection (a cancelled request closes its own): one dead connection costs a try, not the leadership.
+        """
         candidacy = self._candidacy
+        next_try = self._clock.monotonic() + self._pause()
         while True:
-            left = candidacy.deadline - self._clock.monotonic()
-            await self._clock.sleep(max(0.0, min(left, self._settings.retry_period * (1 + JITTER * self._spread()))))
-            if not candidacy.lapse(self._clock.monotonic()):
-                await self._attempt(candidacy.deadline - self._clock.monotonic())
+            wake = min(candidacy.deadline, next_try)
+            await self._clock.sleep(max(0.0, wake - self._clock.monotonic()))
+            now = self._clock.monotonic()
+            if not candidacy.lapse(now):
+                next_try = now + self._pause()
+                await self._attempt(min(candidacy.deadline - now, self._settings.attempt_seconds))
             if candidacy.lapse(self._clock.monotonic()):
                 log.error("lost leadership", extra={"lease": self._settings.name, "holder": self.holder})
                 if self._on_lost is not None:
@@ -174,6 +189,22 @@ class LeaderElector:
                 await self._client.replace(LEASES, body, self._settings.namespace)
         except (KubeError, TimeoutError) as error:
             log.warning("lease not released", extra={"lease": self._settings.name, "error": str(error)})
+
+    async def _withdraw(self) -> None:
+        """Give back a Lease that a claim without an answer may have won: read whose it is, and release it if ours."""
+        if not (self._candidacy.claimed and self._settings.release_on_stop):
+            return
+        try:
+            async with self._clock.timeout(self._settings.retry_period):
+                lease = await self._client.get(LEASES, self._settings.name, self._settings.namespace)
+                body = self._candidacy.withdraw(lease, self._clock.now())
+                if body is not None:
+                    await self._client.replace(LEASES, body, self._settings.namespace)
+        except (KubeError, TimeoutError) as error:
+            log.warning("lease not released", extra={"lease": self._settings.name, "error": str(error)})
+
+    def _pause(self) -> float:
+        return self._settings.retry_period * (1 + JITTER * self._spread())
 
     async def _attempt(self, seconds: float) -> None:
         """Read if need be and claim if allowed, within `seconds`; a failure leaves things to the next attempt."""

@@ -2,7 +2,8 @@
 
 Up: all reflectors; when all stores are in sync, `ready`; when we lead, the controllers. A follower thus keeps its
 stores warm and its queues full, and begins within a moment of becoming leader. Down: controllers first, so that the
-last reconciles still see the world move, then reflectors.
+last reconciles still see the world move; then what the caller still has to do with stores that are fresh (`closing`:
+give the Lease back, answer the last reviews); then reflectors.
 """
 
 from __future__ import annotations
@@ -35,8 +36,19 @@ class Manager:
         """Ask `run` to come to its end; safe as a signal handler of the event loop."""
         self._stopping.set()
 
-    async def run(self, lead: Callable[[], Awaitable[object]] | None = None) -> None:
+    @property
+    def stopping(self) -> bool:
+        """Whether the end was asked for."""
+        return self._stopping.is_set()
+
+    async def run(
+        self,
+        lead: Callable[[], Awaitable[object]] | None = None,
+        closing: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         """Run until `stop`. `lead` returns when this process may work; without it, it may at once.
+
+        `closing` is awaited once the controllers have ended and before the reflectors do.
 
         Raises an ExceptionGroup if any part raises: a bug, and half a control plane is worse than a restart.
         """
@@ -45,8 +57,12 @@ class Manager:
             work = group.create_task(self._work(lead))
             await self._stopping.wait()
             await asyncio.gather(*(controller.stop() for controller in self._controllers))
-            for task in (work, *mirrors):
-                task.cancel()
+            work.cancel()
+            await asyncio.wait({work})
+            if closing is not None:
+                await closing()
+            for mirror in mirrors:
+                mirror.cancel()
 
     async def _work(self, lead: Callable[[], Awaitable[object]] | None) -> None:
         with initial_sync_uncollected():

@@ -6,6 +6,7 @@ children are bound once, as a bound counter costs 0.6 µs and a labelled one sev
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Protocol
 
 from aiohttp import web
@@ -14,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
 from trainplane.kube.listener import Listener, ListenerSettings, path_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from trainplane.kube.clock import Clock
+    from trainplane.kube.pathaccess import PathAccess
     from trainplane.kube.resource import Resource
+
+log = logging.getLogger(__name__)
 
 RECONCILE_BUCKETS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9),
@@ -112,9 +117,16 @@ class Metrics:
         """See `Observer`."""
         (self._controllers.get(controller) or self.controller(controller)).ended(outcome, seconds)
 
-    def server(self, settings: ListenerSettings, *, tls: ssl.SSLContext | None = None) -> Listener:
-        """Return a server of `/metrics`, to be started by the caller."""
-        return Listener(self._serve, settings, tls=tls)
+    def server(
+        self, settings: ListenerSettings, *, tls: ssl.SSLContext | None = None, access: PathAccess | None = None
+    ) -> Listener:
+        """Return a server of `/metrics`, to be started by the caller; with `access`, for those whom it lets in."""
+
+        async def serve(request: web.BaseRequest) -> web.Response:
+            refusal = None if access is None else await _refusal(access, request)
+            return await self._serve(request) if refusal is None else refusal
+
+        return Listener(serve, settings, tls=tls)
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         if path_of(request) != "/metrics":
@@ -123,6 +135,19 @@ class Metrics:
             return web.Response(status=405, text="metrics are asked with GET\n", headers={"Allow": "GET, HEAD"})
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self.registry), headers={"Content-Type": content_type})
+
+
+async def _refusal(access: PathAccess, request: web.BaseRequest) -> web.Response | None:
+    """Return what somebody is told who is not let in. Nobody is while the API server cannot be asked."""
+    headers = request.headers.getall("Authorization", [])
+    try:
+        await access.check(headers[0] if len(headers) == 1 else "", request.method.lower(), path_of(request))
+    except (UnauthorizedError, ForbiddenError) as error:
+        return web.Response(status=error.code, text=f"{error.message}\n")
+    except KubeError as error:
+        log.warning("a reader of metrics cannot be judged", extra={"error": type(error).__name__})
+        return web.Response(status=503, text="the API server cannot be asked who you are and what you may: try again\n")
+    return None
 
 
 class ControllerMetrics:

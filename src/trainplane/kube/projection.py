@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from trainplane.kube.codec import decode, decoder
+from trainplane.kube.codec import MALFORMED, decode, decoder
 from trainplane.kube.errors import StreamError
 from trainplane.kube.resource import Key
 
@@ -80,7 +80,7 @@ class Index(Generic[T]):
         """Return what the index reads of an object; indexes of one type share it. None if it does not fit."""
         try:
             return self._decode(raw)
-        except msgspec.ValidationError:
+        except MALFORMED:
             return None
 
     def values(self, view: T | None) -> tuple[str, ...]:
@@ -130,13 +130,11 @@ class Projector:
             identity = self._identity(fields["metadata"])
             key = Key(sys.intern(identity.namespace), identity.name)
             return Sighting(key, int(identity.resource_version), identity.uid, raw, fields)
-        except (msgspec.MsgspecError, ValueError, KeyError) as error:
-            text = bytes(raw)[:120]
-            message = f"expected an object with a name and a numeric resourceVersion, got {text!r}: {error}"
-            raise StreamError(message) from error
+        except (*MALFORMED, ValueError, KeyError) as error:
+            raise _no_object(raw, error) from error
 
     def project(self, sighting: Sighting) -> Entry:
-        """Return what the store keeps of an object."""
+        """Return what the store keeps of an object; raises StreamError as `read` does."""
         kept = self._cut(sighting) if self._transform is None else self._transform(sighting)
         views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
         indexed = tuple(index.values(views[index.type]) for index in self._indexes)
@@ -145,7 +143,10 @@ class Projector:
         return Entry(data, sighting.resource_version, sighting.uid, indexed)
 
     def _cut(self, sighting: Sighting) -> dict[str, Any]:
-        metadata = self._raw_fields(sighting.fields["metadata"])
+        try:
+            metadata = self._raw_fields(sighting.fields["metadata"])
+        except MALFORMED as error:
+            raise _no_object(sighting.raw, error) from error
         metadata.pop("managedFields", None)
         if self._metadata is not None:
             metadata = {field: value for field, value in metadata.items() if field in self._metadata}
@@ -155,3 +156,8 @@ class Projector:
             if field not in kept and (self._fields is None or field in self._fields):
                 kept[field] = value
         return kept
+
+
+def _no_object(raw: msgspec.Raw, error: Exception) -> StreamError:
+    text = bytes(raw)[:120]
+    return StreamError(f"expected an object with a name and a numeric resourceVersion, got {text!r}: {error}")

@@ -32,10 +32,12 @@ def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
 
 
 def check_proxy(url: str, where: str) -> str:
-    """Return `url` if we can speak through such a proxy; raises ConfigError naming `where` it stands."""
-    scheme = urlsplit(url).scheme
-    if scheme not in {"http", "https"}:
-        raise ConfigError(f"{where} is {url!r}: a proxy of scheme {scheme!r} is not supported, use http or https")
+    """Return `url` if we can speak through such a proxy; raises ConfigError naming `where` it stands, not the URL.
+
+    It may have a password in it.
+    """
+    if not url.lower().startswith(("http://", "https://")):
+        raise ConfigError(f"{where}: a proxy is reached by http:// or https://, others (socks5) are not supported")
     return url
 
 

@@ -7,7 +7,9 @@ those (410) is everything listed again, and compared, so that deletes we missed 
 
 Trust is limited. Versions only go forward, object by object (`store`) and list by list (`relist`): a list older than
 what was seen already is refused and taken again. A server that insists (`stale_lists` times in a row) has been restored
-from a backup, and is believed.
+from a backup, and is believed. Such a server takes a watch from its future without a word and is then silent, or, once
+its versions have caught up, sends events of another history. So a stream that did not end at its appointed time is
+resumed only after a list of one object has shown that the server is not behind what was seen.
 """
 
 from __future__ import annotations
@@ -24,8 +26,16 @@ import msgspec
 
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.codec import decoder
-from trainplane.kube.errors import ApiError, BadRequestError, GoneError, InvalidError, KubeError, StreamError
+from trainplane.kube.codec import MALFORMED, decoder
+from trainplane.kube.errors import (
+    ApiError,
+    BadRequestError,
+    GoneError,
+    InvalidError,
+    KubeError,
+    NotFoundError,
+    StreamError,
+)
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.pace import Pace
 from trainplane.kube.relist import Relist
@@ -48,6 +58,9 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 OVERLAP = 16
 """Events that a resumed watch asks for again: repeats cost nothing, and a cut amid events out of order loses none."""
+
+RETRY_AFTER_MOST = 60.0
+"""Seconds of a Retry-After that are obeyed: whoever asks for a day would have a store that is a day old."""
 
 SHORTEST_WATCH = 1.0
 """Seconds below which the end of a watch is a failure to wait after, however cleanly the server ended it."""
@@ -139,6 +152,8 @@ class Reflector:
         self.store = store
         self.synced = asyncio.Event()
         """Set once a whole list is in the store, and then for ever."""
+        self.known = asyncio.Event()
+        """Set once it is known what there is: a whole list, or that the server does not serve the resource (yet)."""
         self._client = client
         self._handlers = list(handlers)
         self._clock = clock or SystemClock()
@@ -150,6 +165,7 @@ class Reflector:
         self._random = random or Random()  # noqa: S311 jitter is no secret
         self._streams_lists = True
         self._may_resume = False
+        self._was_cut = False
         self._failures = 0
         self._stale_lists = 0
         self._events = 0
@@ -177,7 +193,25 @@ class Reflector:
             self._list_began = self._clock.monotonic()
             if not self._streams_lists:
                 await self._list_in_pages()
+        elif self._was_cut:
+            await self._check_history()
+        self._was_cut = True
         await self._watch()
+
+    async def _check_history(self) -> None:
+        """Ask how far the server has come; raises StreamError, and lists next, if that is behind what was seen."""
+        pages = self._client.list_pages(
+            self.resource, self._namespace, labels=self._labels, fields=self._fields, limit=1
+        )
+        async with _closing(pages):
+            page = await anext(aiter(pages))
+        version = _number(page.resource_version)
+        if version < self.store.observed:
+            self._may_resume = False
+            raise StreamError(
+                f"the server is at resourceVersion {version} of {self.resource.plural}, behind {self.store.observed}, "
+                "which was seen already: was it restored from a backup?"
+            )
 
     def _recover(self, error: KubeError) -> float:
         """Decide how to go on after an error; returns the seconds to wait first."""
@@ -187,6 +221,8 @@ class Reflector:
             self._streams_lists = False
             return 0.0
         self._observer.stream_failed(self.resource, error)
+        if isinstance(error, NotFoundError):
+            self.known.set()
         if self._may_resume and isinstance(error, GoneError):
             self._failures = 0  # a server that answers is back: no more long waits meant for one that is away
         if refused or isinstance(error, GoneError) or _from_the_future(error):
@@ -194,7 +230,7 @@ class Reflector:
         self._failures += 1
         wait = self._settings.backoff.delay(self._failures, self._random)
         if isinstance(error, ApiError) and error.retry_after is not None:
-            wait = max(wait, error.retry_after)
+            wait = max(wait, min(error.retry_after, RETRY_AFTER_MOST))
         log = logger.warning if self._failures > 1 else logger.info
         log(
             "watch failed",
@@ -256,6 +292,7 @@ class Reflector:
     async def _consume(self) -> None:
         listing = None if self._may_resume else self._begin_list()
         began = self._clock.monotonic()
+        seconds = self._random.randint(self._settings.watch_seconds, 2 * self._settings.watch_seconds)
         stream = self._client.watch(
             self.resource,
             self._namespace,
@@ -263,7 +300,7 @@ class Reflector:
             initial_events=listing is not None,
             labels=self._labels,
             fields=self._fields,
-            timeout_seconds=self._random.randint(self._settings.watch_seconds, 2 * self._settings.watch_seconds),
+            timeout_seconds=seconds,
         )
         async with _closing(stream):
             async for event in stream:
@@ -278,8 +315,10 @@ class Reflector:
                     await self._pace.rest()
         if listing is not None:
             raise StreamError(f"the streamed list of {self.resource.plural} ended before its last bookmark")
-        if self._clock.monotonic() - began < SHORTEST_WATCH:
+        lasted = self._clock.monotonic() - began
+        if lasted < SHORTEST_WATCH:
             raise StreamError(f"the watch of {self.resource.plural} ended as soon as it began")
+        self._was_cut = lasted < seconds - 1  # an API server that goes away ends its watches cleanly, but early
 
     def _apply(self, event: WatchEvent) -> None:
         sighting = self.store.read(event.object)
@@ -300,7 +339,7 @@ class Reflector:
         """Take note of how far the stream has come; returns the list if it still goes on."""
         try:
             meta = decoder(_Bookmark).decode(raw).metadata
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise StreamError(f"a bookmark without resourceVersion: {error}") from error
         resource_version = _number(meta.resource_version)
         if listing is None:
@@ -335,6 +374,7 @@ class Reflector:
         seconds = self._clock.monotonic() - self._list_began
         self._observer.listed(self.resource, objects=len(self.store), seconds=seconds)
         self.synced.set()
+        self.known.set()
 
     def _deliver(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -371,7 +411,8 @@ def _from_the_future(error: KubeError) -> bool:
     """Whether the server says that it has not come as far as the resourceVersion we asked to resume from."""
     if not isinstance(error, ApiError):
         return False
-    causes = error.details.get("causes") or ()
-    return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes) or (
-        "Too large resource version" in error.message
-    )
+    causes = error.details.get("causes")
+    return any(
+        isinstance(cause, dict) and cause.get("reason") == "ResourceVersionTooLarge"
+        for cause in (causes if isinstance(causes, list) else ())
+    ) or ("Too large resource version" in error.message)

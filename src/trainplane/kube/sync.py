@@ -97,10 +97,7 @@ class SyncClient:
 
     def close(self) -> None:
         """Close every connection and end the thread; closing twice does nothing."""
-        if self.loop.closed:
-            return
-        self.run(self.client.close())
-        self.loop.close()
+        self.loop.close(self.client.close())
 
     def __enter__(self) -> Self:
         return self

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import os
 import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
 
 from trainplane.kube.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 RECHECK_SECONDS = 60.0
 """Age at which certificate files are looked at again; they are replaced days before the old ones expire."""
@@ -18,8 +24,8 @@ RECHECK_SECONDS = 60.0
 class Tls:
     """Trust and identity of a connection. Each is PEM text or a file; with neither, the system's authorities count."""
 
-    ca: str | Path | None = None
-    certificate: str | Path | None = None
+    ca: str | Path | None = field(default=None, repr=False)
+    certificate: str | Path | None = field(default=None, repr=False)
     key: str | Path | None = field(default=None, repr=False)
     server_name: str | None = None
     """The name the server's certificate must carry, where it is not the host of the URL."""
@@ -48,15 +54,54 @@ class Tls:
             try:
                 context.load_verify_locations(cadata=_text(self.ca))
             except (OSError, ValueError) as error:
-                raise ConfigError(f"certificate-authority {_name(self.ca)} cannot be used: {error}") from error
+                raise ConfigError(f"certificate-authority {_name(self.ca)} cannot be used: {error}") from None
         certificate, key = identity or (self.certificate, self.key)
         if certificate is not None and key is not None:
             try:
                 _load_chain(context, _text(certificate), _text(key))
             except (OSError, ValueError) as error:
                 text = f"client-certificate {_name(certificate)} with client-key {_name(key)} cannot be used: {error}"
-                raise ConfigError(text) from error
+                raise ConfigError(text) from None
         return context
+
+
+def pem(data: str) -> str:
+    """Return the PEM text of a kubeconfig's `-data` field; raises ValueError, which says nothing of what it holds."""
+    try:
+        text = base64.b64decode("".join(data.split()), validate=True).decode()
+    except ValueError:
+        text = ""
+    if not text:
+        raise ValueError("is not base64 of PEM text")
+    return text
+
+
+@contextlib.contextmanager
+def as_file(content: bytes) -> Iterator[str]:
+    """Lend content a path, for OpenSSL's binding reads files only.
+
+    On Linux the file is in memory: no key touches a disk, and neither a temporary folder nor a root that can be written
+    is needed. Elsewhere, and where there is no /proc, it is a private one that is gone right after.
+    """
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(_memory() or tempfile.NamedTemporaryFile())  # noqa: SIM115 entered here
+        file.write(content)
+        file.flush()
+        yield file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.fileno()}"
+
+
+def _memory() -> IO[bytes] | None:
+    """Return a file in memory that can be opened by its path, None where the system has no such."""
+    if not hasattr(os, "memfd_create"):
+        return None
+    try:
+        file = os.fdopen(os.memfd_create("certificate"), "wb")
+    except OSError:
+        return None
+    if Path(f"/proc/self/fd/{file.fileno()}").exists():
+        return file
+    file.close()
+    return None
 
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
@@ -68,7 +113,9 @@ def _stamp(file: Path) -> tuple[int, int, int] | None:
 
 
 def _text(value: str | Path) -> str:
-    return value.read_text() if isinstance(value, Path) else value
+    """Return PEM, without the characters that only comments between its blocks can have: OpenSSL takes ASCII."""
+    content = value.read_bytes() if isinstance(value, Path) else value.encode(errors="ignore")
+    return content.decode("ascii", "ignore")
 
 
 def _name(value: str | Path) -> str:
@@ -76,15 +123,9 @@ def _name(value: str | Path) -> str:
 
 
 def _load_chain(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Load a chain from memory: OpenSSL's binding reads files only, so the pair passes through one of mode 0600."""
-    descriptor, path = tempfile.mkstemp(suffix=".pem")
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{certificate.rstrip()}\n{key.rstrip()}\n")
+    with as_file(f"{certificate.rstrip()}\n{key.rstrip()}\n".encode("ascii")) as path:
         # A passphrase would be asked for on the terminal, in the middle of the event loop.
         context.load_cert_chain(path, password=_no_passphrase)
-    finally:
-        Path(path).unlink()
 
 
 def _no_passphrase() -> str:

@@ -16,9 +16,8 @@ import asyncio
 import contextlib
 import logging
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import error_from_status
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
     from trainplane.kube.credentials import Credential
+
+    Permit = Callable[[], None]
 
 log = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ class _Exchange(NamedTuple):
     seconds: float | None = None
     idempotent: bool = True
     is_stream: bool = False
+    permit: Permit | None = None
 
 
 class Transport:
@@ -123,7 +125,7 @@ class Transport:
         self._clock = clock or SystemClock()
         self._jitter = jitter
         self._requested = requested
-        self._host = urlsplit(config.server).netloc
+        self._host = config.address.partition("://")[2]
         connections = self.settings.limiter.most + self.settings.streams
         self._connection = Connection(config, self.settings.connection, self._clock, connections=connections)
         self._streams = 0
@@ -139,11 +141,13 @@ class Transport:
         accept: str | None = None,
         idempotent: bool | None = None,
         timeout_seconds: float | None = None,
+        permit: Permit | None = None,
     ) -> Response:
         """Send a request, again where that is safe, and return the answer of success.
 
         `path` is encoded and carries its query. `idempotent` overrides what the method says (a server-side apply is a
-        PATCH that may happen twice). Raises ApiError for an answer of failure, TransportError for none,
+        PATCH that may happen twice). `permit` is called right before each sending, when the request has its place, and
+        raises if it may not go out any more. Raises ApiError for an answer of failure, TransportError for none,
         CredentialError where there is nothing to send.
         """
         settings = self.settings
@@ -151,9 +155,20 @@ class Transport:
             timeout_seconds = settings.read_seconds if method == "GET" else settings.write_seconds
         if idempotent is None:
             idempotent = method in IDEMPOTENT_METHODS
-        exchange = _Exchange(method, path, body, content_type, accept, timeout_seconds, idempotent)
+        exchange = _Exchange(method, path, body, content_type, accept, timeout_seconds, idempotent, permit=permit)
         response, content = await self._insist(exchange)
         return Response(response.status, response.headers, content)
+
+    def apart(self, limiter: LimiterSettings | None = None) -> Transport:
+        """Return a transport to the same server with connections and a limit of its own.
+
+        What goes through it never waits behind what goes through this one. It shares the credentials and is closed by
+        whoever asked for it.
+        """
+        settings = self.settings if limiter is None else replace(self.settings, limiter=limiter)
+        return Transport(
+            self.config, settings=settings, clock=self._clock, jitter=self._jitter, requested=self._requested
+        )
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -203,11 +218,11 @@ class Transport:
             return await self._open_socket(path, credential, protocols)
         except aiohttp.WSServerHandshakeError as refusal:
             if refusal.status != 401 or not credentials.refused(credential):
-                raise await self._explanation(path, refusal.status) from refusal
+                raise await self._explanation(path, refusal.status) from None
         try:
             return await self._open_socket(path, await credentials.current(), protocols)
         except aiohttp.WSServerHandshakeError as refusal:
-            raise await self._explanation(path, refusal.status) from refusal
+            raise await self._explanation(path, refusal.status) from None
 
     async def _open_socket(
         self, path: str, credential: Credential, protocols: Sequence[str]
@@ -270,6 +285,8 @@ class Transport:
         ticket = await self.limiter.acquire()
         pushed_back = False
         try:
+            if exchange.permit is not None:
+                exchange.permit()
             if exchange.is_stream:
                 return await self._begin(exchange, credential)
             return await self._exchange(exchange, credential)
@@ -286,7 +303,8 @@ class Transport:
             async with asyncio.timeout(seconds):
                 return await self._exchange(exchange, credential)
         except TimeoutError as error:
-            raise TransportError(f"GET {exchange.path}: the stream did not begin within {seconds} s") from error
+            text = f"GET {exchange.path}: the stream did not begin within {seconds} s"
+            raise TransportError(text, timed_out=True) from error
 
     async def _exchange(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
         try:
@@ -372,4 +390,4 @@ def _may_repeat(error: KubeError, *, idempotent: bool) -> bool:
 def _is_push_back(error: KubeError) -> bool:
     if isinstance(error, ApiError):
         return isinstance(error, TooManyRequestsError | UnavailableError | ServerTimeoutError)
-    return isinstance(error, TransportError) and isinstance(error.__cause__, TimeoutError)
+    return isinstance(error, TransportError) and error.timed_out

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 import time
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +21,7 @@ from aiohttp import web
 
 from trainplane.kube.admission import AdmissionRequest, AdmissionReview, Verdict, deny, encode_answer
 from trainplane.kube.errors import DecodeError
-from trainplane.kube.listener import Listener, ListenerSettings, path_of
+from trainplane.kube.listener import Listener, ListenerSettings, body_of, path_of
 
 if TYPE_CHECKING:
     import ssl
@@ -34,6 +35,10 @@ HANDLER_SECONDS = 9.0
 """Limit for an async handler: just under the 10 seconds after which an API server stops waiting by default."""
 
 _JSON = {"Content-Type": "application/json"}
+
+_UID = re.compile(rb'"request":\s*\{\s*"uid":\s*"([-0-9A-Za-z]{1,128})"')
+_UID_WITHIN = 1024
+"""Bytes of a review within which an API server has written its uid."""
 
 _decoder = msgspec.json.Decoder(AdmissionReview)
 
@@ -95,9 +100,13 @@ class WebhookServer:
         return response
 
     async def _answer(self, review: Review, request: web.BaseRequest) -> web.Response:
+        body = b""
         try:
-            question = _decoder.decode(await request.read()).request
-        except msgspec.MsgspecError as error:
+            body = await body_of(request, self._limit)
+            question = _decoder.decode(body).request
+        except RecursionError:
+            return _answer_unread(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error}\n")
         except web.HTTPRequestEntityTooLarge:
             text = f"an AdmissionReview of more than {self._limit} bytes is not read\n"
@@ -113,6 +122,8 @@ class WebhookServer:
                     return await verdict
         except DecodeError as error:
             return deny(f"{question.kind.kind} {question.name!r} cannot be read: {error}", code=422)
+        except RecursionError:
+            return _too_deep(question.kind.kind, question.name)
         except TimeoutError:
             log.exception("admission handler timed out", extra=_keys(question))
             return _our_fault(question, 504, f"took longer than {self._handler_seconds:g} s")
@@ -120,6 +131,19 @@ class WebhookServer:
             log.exception("admission handler failed", extra=_keys(question))
             return _our_fault(question, 500, f"failed ({type(error).__name__})")
         return verdict
+
+
+def _answer_unread(body: bytes) -> web.Response:
+    """Answer a review whose object is nested too deep to be skipped even. Its uid stands before the object."""
+    uid = _UID.search(body, 0, _UID_WITHIN)
+    if uid is None:
+        return web.Response(status=400, text="this AdmissionReview is nested too deep to be read\n")
+    return web.Response(body=encode_answer(uid[1].decode(), _too_deep("object", "")), headers=_JSON)
+
+
+def _too_deep(kind: str, name: str) -> Verdict:
+    named = f"{kind} {name!r}" if name else f"this {kind}"
+    return deny(f"{named} is nested too deep to be read: no field of it is nested so", code=422)
 
 
 def _our_fault(question: AdmissionRequest, code: int, what: str) -> Verdict:

@@ -8,7 +8,7 @@ import sys
 import uvloop
 
 from trainplane.api.errors import ConfigurationError
-from trainplane.kube import loglines
+from trainplane.kube import loglines, openfiles
 from trainplane.kube.errors import KubeError
 from trainplane.operator import settings
 from trainplane.operator.main import serve
@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
     except (ConfigurationError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    openfiles.raise_limit()
     code = 0
     try:
         uvloop.run(serve(chosen))

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from trainplane.api import tree as trees
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from trainplane.api.tree import Tree
 
 _IDENTITY = ("apiVersion", "kind")
@@ -43,33 +46,54 @@ def _fields_of(live: Tree, manager: str) -> Tree | None:
 
 def _loses(fields: Tree, wanted: Any) -> bool:
     """Say whether we applied a field before that we do not want now: an apply would remove it."""
+    entries = _Entries(wanted) if isinstance(wanted, list) else None
     for name, below in fields.items():
         if name == ".":
             continue
         kind, _, rest = name.partition(":")
-        part = _part(kind, rest, wanted)
+        if kind == "f":
+            part = wanted.get(rest) if isinstance(wanted, dict) else None
+        else:
+            part = None if entries is None else entries.find(kind, msgspec.json.decode(rest))
         if part is None or (below and _loses(below, part)):
             return True
     return False
 
 
-def _part(kind: str, rest: str, wanted: Any) -> Any:
-    """Return the part of a tree that a step of managedFields names, or None."""
-    if kind == "f":
-        return wanted.get(rest) if isinstance(wanted, dict) else None
-    if not isinstance(wanted, list):
-        return None
-    value = msgspec.json.decode(rest)
-    if kind == "v":
-        return value if value in wanted else None
-    if kind == "k":
-        return next((entry for entry in wanted if _has_keys(entry, value)), None)
-    return None
+class _Entries:
+    """The entries of a list, found by what managedFields calls them: a whole value, or some of its fields."""
 
+    def __init__(self, entries: list[Any]) -> None:
+        self._entries = entries
+        self._values: set[Hashable] | None = None
+        self._keyed: dict[tuple[str, ...], dict[tuple[str, ...], dict[Hashable, Any]]] = {}
 
-def _has_keys(entry: Any, keys: Tree) -> bool:
-    """Tell entries of a keyed list apart; a key that an entry leaves out has a default that we do not know."""
-    return isinstance(entry, dict) and all(entry.get(name, value) == value for name, value in keys.items())
+    def find(self, kind: str, value: Any) -> Any:
+        """Return the first entry of a name, or None."""
+        if kind == "v":
+            if self._values is None:
+                self._values = set(map(trees.hashable, self._entries))
+            return value if trees.hashable(value) in self._values else None
+        if kind != "k":
+            return None
+        names = tuple(value)
+        if names not in self._keyed:
+            self._keyed[names] = self._by(names)
+        found = (
+            group.get(tuple(trees.hashable(value[name]) for name in present))
+            for present, group in self._keyed[names].items()
+        )
+        return next((entry for entry in found if entry is not None), None)
+
+    def _by(self, names: tuple[str, ...]) -> dict[tuple[str, ...], dict[Hashable, Any]]:
+        """Return the entries by their keys; a key that an entry leaves out has a default that we do not know."""
+        groups: dict[tuple[str, ...], dict[Hashable, Any]] = {}
+        for entry in self._entries:
+            if isinstance(entry, dict):
+                present = tuple(name for name in names if name in entry)
+                keys = tuple(trees.hashable(entry[name]) for name in present)
+                groups.setdefault(present, {}).setdefault(keys, entry)
+        return groups
 
 
 def _holds(live: Any, wanted: Any) -> bool:

@@ -2,20 +2,27 @@
 
 ```
 OperatorError
-├── RuntimeMissingError        the runtime is not there and no snapshot of it either      retryable    user
-├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                              user
-├── SnapshotError              the snapshot is not this TrainJob's, or cannot be read     retryable    user
-├── ForeignObjectError         a name that we need belongs to somebody else's object      retryable    user
-└── EarlierSelfError           what an earlier TrainJob of this name left is not gone yet retryable    cluster
+├── RuntimeMissingError            the runtime is not there and no snapshot of it either       retryable    user
+├── SnapshotError                  the snapshot cannot be read, or nothing shows it is true    retryable    user
+├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
+├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
+├── BehindError                    a mirror does not show what is so                          retryable    cluster
+└── TerminalError                  the TrainJob fails, with a `reason` for its condition
+    ├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                               user
+    ├── SnapshotChangedError       the snapshot is not what the TrainJob began with                         user
+    ├── SnapshotMissingError       the snapshot is gone, and the runtime has changed since                  user
+    └── BudgetError                the TrainJob takes longer to render than it may                          user
 ```
 
 `retryable`: it may become right without a change of the TrainJob, so the reconcile is repeated with growing waits.
-Each message is shown to the user in an Event, so it names the object and says what to do.
+Each message is shown to the user in an Event or in the condition Failed, so it names the object and says what to do.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Literal, TypeAlias
+
+from trainplane.api import names
 
 Whose: TypeAlias = Literal["user", "ours", "cluster"]
 
@@ -31,14 +38,8 @@ class RuntimeMissingError(OperatorError):
     """The runtime that the TrainJob names does not exist."""
 
 
-class RuntimeUnsupportedError(OperatorError):
-    """The TrainJob names a kind of runtime that nobody serves."""
-
-    retryable = False
-
-
 class SnapshotError(OperatorError):
-    """The ConfigMap that keeps the TrainJob's runtime cannot be used."""
+    """The ConfigMap that keeps the TrainJob's runtime cannot be used as it is."""
 
 
 class ForeignObjectError(OperatorError):
@@ -49,3 +50,41 @@ class EarlierSelfError(OperatorError):
     """An object of a deleted TrainJob of the same name is still there; the garbage collector is on its way."""
 
     whose = "cluster"
+
+
+class BehindError(OperatorError):
+    """A mirror is older than what it mirrors: what seems due was done or undone meanwhile, so nothing is written."""
+
+    whose = "cluster"
+
+
+class TerminalError(OperatorError):
+    """The TrainJob can never run, whatever is tried: it fails."""
+
+    retryable = False
+    reason: ClassVar[str]
+    """The reason of the condition Failed."""
+
+
+class RuntimeUnsupportedError(TerminalError):
+    """The TrainJob names a kind of runtime that nobody serves."""
+
+    reason = names.REASON_RUNTIME_NOT_SUPPORTED
+
+
+class SnapshotChangedError(TerminalError):
+    """The ConfigMap that kept the TrainJob's runtime holds something else now."""
+
+    reason = names.REASON_SNAPSHOT_CHANGED
+
+
+class SnapshotMissingError(TerminalError):
+    """The ConfigMap that kept the TrainJob's runtime is gone, and the runtime is no longer what it was."""
+
+    reason = names.REASON_SNAPSHOT_MISSING
+
+
+class BudgetError(TerminalError):
+    """An object takes longer to look at than it may hold up all others."""
+
+    reason = names.REASON_OVER_BUDGET

@@ -29,6 +29,7 @@ SUSPENDED: Final = "Suspended"
 RESUMED: Final = "Resumed"
 COMPLETED: Final = "Completed"
 FAILED: Final = "Failed"
+MOVED: Final = "Moved"
 RECONCILING: Final = "Reconciling"
 
 
@@ -58,6 +59,11 @@ def created(name: str, pods: int, *, suspended: bool) -> News:
     """Tell that the JobSet is there."""
     held = ", held back by spec.suspend" if suspended else ""
     return News("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+
+
+def moved(name: str) -> News:
+    """Tell that what ran was admitted anew, to run elsewhere."""
+    return News("Normal", MOVED, f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first")
 
 
 def creation_failed(error: Exception) -> News:

@@ -1,14 +1,16 @@
 """The composition root: everything that runs in the operator's process, and what depends on what.
 
     client ─┬─ certificates ─► TLS of webhooks and metrics
-            ├─ webhooks          every replica, from the start
             ├─ health, metrics   every replica, from the start
             ├─ reflectors        every replica: a follower's mirrors are warm
             ├─ controllers       the leader, once the mirrors are in sync
-            └─ lease, events     the leader's
+            └─ events            the leader's
+    client of its own ─ lease    renewals never wait behind reconciles
+    client of its own ─ webhooks every replica, from the start; nor do the reads of a review
 
-It ends on SIGTERM or SIGINT: controllers finish what they are at, the Lease is given back, servers close. A leader that
-loses its Lease, or any part that breaks, ends the process with an error; whoever runs it starts it again.
+It ends on SIGTERM or SIGINT: readiness fails, controllers finish what they are at, the Lease is given back, webhooks
+serve on until no API server should ask this replica any more, servers close. A second signal ends the serving on. A
+leader that loses its Lease, or any part that breaks, ends the process with an error; whoever runs it starts it again.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
+from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
@@ -72,16 +75,20 @@ class Operator:
     settings: Settings
     client: Client
     clock: Clock = field(default_factory=SystemClock)
-    pipeline: Pipeline = field(default_factory=Pipeline.default)
+    pipeline: Pipeline | None = None
+    """What TrainJobs are rendered with; None: all plugins that are installed, and the bound that the settings say."""
     metrics: Metrics = field(default_factory=lambda: Metrics(SystemClock()))
 
     def __post_init__(self) -> None:
         clock, client, configuration = self.clock, self.client, self.settings.configuration
+        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job)
         self.stores = Stores()
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
         lease = self.settings.lease()
-        self.elector = None if lease is None else LeaderElector(client, lease, clock)
+        self.lease_client, self.review_client = client.apart(), client.apart()
+        self.elector = None if lease is None else LeaderElector(self.lease_client, lease, clock)
+        self._ended = asyncio.Event()
         if self.elector is not None and lease is not None:
             self.metrics.leading(lease.name, self.elector.is_leader)
         writer = Writer(client, always if self.elector is None else self.elector.is_leader)
@@ -90,7 +97,7 @@ class Operator:
         self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
-            client, writer, self.stores, snapshots, self.pipeline, self.recorder, self.train_job_metrics, clock
+            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock
         )
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
@@ -110,8 +117,11 @@ class Operator:
         )
         self.tls: ServingContext = serving.serving_context(configuration.tls)
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
+        reviewed = Runtimes(self.review_client, self.stores)
+        kept = Snapshots(self.review_client, writer, reviewed)
+        allowed = configuration.admission.allowed_runtime_patches
         self.webhooks = WebhookServer(
-            Webhooks(client, runtimes, snapshots, self.pipeline, clock).routes(),
+            Webhooks(self.review_client, reviewed, kept, pipeline, clock, allowed_patches=allowed).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),
@@ -146,12 +156,16 @@ class Operator:
         ]
 
     def stop(self) -> None:
-        """Ask `run` to come to its end."""
+        """Ask `run` to come to its end; asked again, not to wait for late reviews."""
+        if self.manager.stopping:
+            self._ended.set()
         self.manager.stop()
 
     async def run(self) -> None:
         """Run until `stop`; raises what broke."""
         async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(self.lease_client)
+            await stack.enter_async_context(self.review_client)
             await stack.enter_async_context(self.webhooks.listener)
             for listener in self._listeners():
                 await stack.enter_async_context(listener)
@@ -162,22 +176,36 @@ class Operator:
                     group.create_task(self.lag.run(), name="loop-lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     group.create_task(self.recorder.run(), name="events"),
+                    *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                 ]
-                await self.manager.run(None if self.elector is None else self._leader(self.elector, group, helpers))
-                with contextlib.suppress(TimeoutError):
-                    async with self.clock.timeout(LAST_WORDS_SECONDS):
-                        await self.recorder.drain()
+                leading: list[asyncio.Task[Any]] = []
+                lead = None if self.elector is None else self._leader(self.elector, group, leading)
+                await self.manager.run(lead, lambda: self._close(leading))
                 for helper in helpers:
                     helper.cancel()
-            if self.elector is not None:
-                await self.elector.release()
+
+    async def _close(self, leading: list[asyncio.Task[Any]]) -> None:
+        """Write the last events, give the Lease back, and answer reviews until no API server sends any."""
+        stopped_at = self.clock.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with self.clock.timeout(LAST_WORDS_SECONDS):
+                await self.recorder.drain()
+        for task in leading:
+            task.cancel()
+            await asyncio.wait({task})
+        if self.elector is not None:
+            await self.elector.release()
+        left = stopped_at + self.settings.shutdown_delay - self.clock.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with self.clock.timeout(max(0.0, left)):
+                await self._ended.wait()
 
     def _leader(
-        self, elector: LeaderElector, group: asyncio.TaskGroup, helpers: list[asyncio.Task[Any]]
+        self, elector: LeaderElector, group: asyncio.TaskGroup, leading: list[asyncio.Task[Any]]
     ) -> Callable[[], Coroutine[Any, Any, None]]:
         async def lead() -> None:
             await elector.acquire()
-            helpers.append(group.create_task(elector.keep(), name="lease"))
+            leading.append(group.create_task(elector.keep(), name="lease"))
 
         return lead
 
@@ -193,6 +221,7 @@ class Operator:
                     "certificates": self._certificates_check,
                     "webhooks": self._webhooks_check,
                     "mirrors": self._mirrors_check,
+                    "stopping": self._stopping_check,
                 },
                 live_path=f"/{configuration.health.liveness_endpoint_name}",
                 ready_path=f"/{configuration.health.readiness_endpoint_name}",
@@ -200,8 +229,10 @@ class Operator:
             listeners.append(server.listener)
         metrics = self.settings.metrics()
         if metrics is not None:
-            tls = self.tls.context if configuration.metrics.secure_serving else None
-            listeners.append(self.metrics.server(metrics, tls=tls))
+            secure = configuration.metrics.secure_serving
+            access = PathAccess(self.client, self.clock) if secure and configuration.metrics.auth.enabled else None
+            tls = self.tls.context if secure else None
+            listeners.append(self.metrics.server(metrics, tls=tls, access=access))
         return listeners
 
     def _certificates_check(self) -> str | None:
@@ -209,6 +240,9 @@ class Operator:
 
     def _webhooks_check(self) -> str | None:
         return None if self.webhooks.listener.serving else "the webhook server does not listen yet"
+
+    def _stopping_check(self) -> str | None:
+        return "this replica was told to end: others answer" if self.manager.stopping else None
 
     def _mirrors_check(self) -> str | None:
         missing = [reflector.resource.plural for reflector in self.reflectors if not reflector.synced.is_set()]

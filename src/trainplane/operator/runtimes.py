@@ -6,6 +6,7 @@ for the snapshots.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -39,17 +40,40 @@ Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntim
 
 @dataclass(slots=True)
 class FoundRuntime:
-    """A runtime as it stands, and its YAML once somebody needed it."""
+    """A runtime as it stands, and its text once somebody needed it."""
 
     document: Runtime
-    _text: msgspec.Raw | None = field(default=None, repr=False)
+    _text: RuntimeText | None = field(default=None, repr=False)
 
     @property
-    def text(self) -> msgspec.Raw:
-        """The whole runtime as YAML, already a JSON string."""
+    def text(self) -> RuntimeText:
+        """The whole runtime as YAML, but for its resourceVersion: what is the same is written the same."""
         if self._text is None:
-            self._text = msgspec.Raw(msgspec.json.encode(yamltext.dump(self.document.tree)))
+            tree = self.document.tree
+            meta = {name: value for name, value in tree.get("metadata", {}).items() if name != "resourceVersion"}
+            self._text = RuntimeText.of(yamltext.dump({**tree, "metadata": meta}))
         return self._text
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeText:
+    """A runtime as a snapshot holds it."""
+
+    yaml: str
+    digest: str
+    """By which it is known from then on."""
+    json: msgspec.Raw
+    """The YAML as a JSON string, ready to be sent with each TrainJob of the runtime."""
+
+    @classmethod
+    def of(cls, text: str) -> RuntimeText:
+        """Return a text with its digest."""
+        return cls(text, digest_of(text), msgspec.Raw(msgspec.json.encode(text)))
+
+
+def digest_of(text: str) -> str:
+    """Return the digest of a runtime's text, as `status.runtimeDigest` has it."""
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 class Runtimes:
@@ -81,7 +105,7 @@ class Runtimes:
                 return None
         known = self._decoded.get((ref.kind, key))
         if known is None or known[0] != entry.resource_version:
-            found = FoundRuntime(read(entry.decode(dict), ref.kind))
+            found = FoundRuntime(decode(entry.data, ref.kind))
             known = self._decoded[ref.kind, key] = entry.resource_version, found
         return known[1]
 
@@ -100,13 +124,23 @@ class Runtimes:
         return place
 
 
+def decode(data: bytes, kind: str) -> Runtime:
+    """Return the document of a runtime of either kind from its JSON; raises as `read`."""
+    try:
+        return read(document.decode_tree(data), kind)
+    except DecodeError as error:
+        raise SnapshotError(f"the {kind} cannot be read: {error}") from error
+
+
 def read(tree: Tree, kind: str) -> Runtime:
     """Return the document of a runtime of either kind.
 
     Raises:
         SnapshotError: it is none; the message names the field.
     """
-    tree.get("metadata", {}).pop("managedFields", None)
+    meta = tree.get("metadata")
+    if isinstance(meta, dict):
+        meta.pop("managedFields", None)
     try:
         if kind == names.TRAINING_RUNTIME:
             return document.read(tree, TrainingRuntime)

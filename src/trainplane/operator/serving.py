@@ -31,22 +31,19 @@ _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3
 
 def serving_context(tls: TLS) -> ServingContext:
     """Return the context that all servers share, without a certificate yet."""
-    serving = ServingContext()
+    version = _VERSIONS["1.2"]
     if tls.min_version:
-        version = _VERSIONS.get(tls.min_version)
-        if version is None:
-            log.warning("TLS below 1.2 is not served", extra={"field": "tls.minVersion", "value": tls.min_version})
+        if tls.min_version in _VERSIONS:
+            version = _VERSIONS[tls.min_version]
         else:
-            serving.context.minimum_version = version
+            log.warning("TLS below 1.2 is not served", extra={"field": "tls.minVersion", "value": tls.min_version})
     wanted = [suite for suite in tls.cipher_suites if not _is_tls13(suite)]
     known = [name for name in map(_openssl_name, wanted) if _is_known(name)]
     if len(known) < len(wanted):
         log.warning("not all cipher suites are known", extra={"field": "tls.cipherSuites", "value": wanted})
-    if known:
-        serving.context.set_ciphers(":".join(known))
     if set(tls.next_protos) - {"http/1.1"}:
         log.warning("only http/1.1 is served", extra={"field": "tls.nextProtos", "value": tls.next_protos})
-    return serving
+    return ServingContext(minimum_version=version, ciphers=known)
 
 
 def certificates(

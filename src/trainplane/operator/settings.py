@@ -46,6 +46,10 @@ class Settings:
     """Where the operator runs: its Lease, its certificates' Secret, its Service."""
     certificates: Path = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
     """Folder with tls.crt and tls.key where certManagement is off; the reference's own place, moved by TMPDIR."""
+    shutdown_delay: float = 5.0
+    """Seconds that webhooks are served after the end was asked for, as `--shutdown-delay-duration` of an API server:
+    until every node has taken this replica out of the Service. Endpoints of a pod that ends go within a second or two;
+    5 leaves room and stays well inside a pod's 30."""
     log_level: str = "info"
     """`error`, `info`, `debug`, or a number: 1 and more mean debug."""
     log_format: str = "json"
@@ -115,6 +119,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
         kubeconfig=flags.kubeconfig,
         namespace=flags.namespace or _own_namespace(environ),
         certificates=Path(flags.webhook_cert_dir or _certificate_folder(environ)),
+        shutdown_delay=_duration(flags.shutdown_delay_duration, "--shutdown-delay-duration"),
         log_level=flags.zap_log_level,
         log_format="console" if flags.zap_devel or flags.zap_encoder == "console" else "json",
     )
@@ -144,12 +149,24 @@ def _parser() -> argparse.ArgumentParser:
         "--webhook-cert-dir",
         help="folder with tls.crt and tls.key; default: $TMPDIR/k8s-webhook-server/serving-certs",
     )
+    parser.add_argument(
+        "--shutdown-delay-duration",
+        default="5s",
+        help="how long webhooks are served after SIGTERM, while the Service forgets this replica; default: 5s",
+    )
     parser.add_argument("--zap-log-level", default="info", help="error, info, debug, or a number above 0 for debug")
     parser.add_argument("--zap-encoder", default="json", choices=("json", "console"), help="form of log lines")
     parser.add_argument("--zap-devel", nargs="?", const=True, default=False, type=_truth, help="logs for people")
     for ignored in ("--zap-stacktrace-level", "--zap-time-encoding"):
         parser.add_argument(ignored, help=argparse.SUPPRESS)
     return parser
+
+
+def _duration(text: str, flag: str) -> float:
+    try:
+        return configuration.seconds(text)
+    except ValueError as error:
+        raise ConfigurationError([f"{flag}: {text!r} is no duration: write 5s, 500ms or 0s"]) from error
 
 
 def _truth(text: str) -> bool:

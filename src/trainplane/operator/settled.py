@@ -2,7 +2,8 @@
 
 A TrainJob is looked at whenever anything about it or its JobSet changes, mostly a count in a status. Its objects follow
 from its spec and its runtime alone, so they are looked at again only when a person or a queue touched the TrainJob, or
-somebody touched the JobSet. Forgotten at a restart, when each unfinished TrainJob is looked at once.
+somebody touched the JobSet, or the JobSet makes all its pods anew. Forgotten at a restart, when each unfinished
+TrainJob is looked at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from trainplane.api.meta import ObjectMeta
     from trainplane.kube.resource import Key
-    from trainplane.operator.stores import Meta
+    from trainplane.operator.stores import Meta, SeenJobSet
 
 
 class Look(msgspec.Struct, frozen=True, gc=False):
@@ -24,10 +25,13 @@ class Look(msgspec.Struct, frozen=True, gc=False):
     touched: int
     jobset_uid: str
     jobset_touched: int
+    restarts: int
+    digest: str
+    """Of the runtime; its status gets it with the first counts, until then nobody else knows it."""
 
 
 class Settled:
-    """The TrainJobs that are settled, by key. Small: four atoms each, and none for finished ones."""
+    """The TrainJobs that are settled, by key. Small: six atoms each, and none for finished ones."""
 
     def __init__(self) -> None:
         self._looks: dict[Key, Look] = {}
@@ -35,21 +39,29 @@ class Settled:
     def __len__(self) -> int:
         return len(self._looks)
 
-    def note(self, key: Key, job: ObjectMeta, jobset: Meta) -> None:
-        """Remember that the objects of a TrainJob are as they should, with this JobSet."""
-        self._looks[key] = _look(job, jobset)
+    def note(self, key: Key, job: ObjectMeta, jobset: Meta, digest: str, restarts: int = 0) -> None:
+        """Remember that the objects of a TrainJob are as they should, with this JobSet, from a runtime of a digest."""
+        self._looks[key] = _look(job, jobset, digest, restarts)
 
-    def holds(self, key: Key, job: ObjectMeta, jobset: Meta | None) -> bool:
+    def holds(self, key: Key, job: ObjectMeta, jobset: SeenJobSet | None) -> bool:
         """Say whether nothing was touched since."""
-        return jobset is not None and self._looks.get(key) == _look(job, jobset)
+        look = self._looks.get(key)
+        if look is None or jobset is None:
+            return False
+        return look == _look(job, jobset.meta, look.digest, jobset.status.restarts)
+
+    def digest(self, key: Key, job: ObjectMeta) -> str:
+        """Return the digest of the runtime that a TrainJob was last rendered from; empty if that is not known."""
+        look = self._looks.get(key)
+        return look.digest if look is not None and look.job_uid == job.uid else ""
 
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
         self._looks.pop(key, None)
 
 
-def _look(job: ObjectMeta, jobset: Meta) -> Look:
-    return Look(job.uid, _touched(job), jobset.uid, _touched(jobset))
+def _look(job: ObjectMeta, jobset: Meta, digest: str, restarts: int) -> Look:
+    return Look(job.uid, _touched(job), jobset.uid, _touched(jobset), restarts, digest)
 
 
 def _touched(meta: ObjectMeta | Meta) -> int:

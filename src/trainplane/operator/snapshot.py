@@ -1,16 +1,22 @@
 """The runtime as it was when a TrainJob began, kept in a ConfigMap of the TrainJob's own.
 
 A runtime may be edited or deleted while TrainJobs run on it. Each TrainJob therefore goes on with the runtime that it
-began with: `<name>-runtime-snapshot`, key `runtime`, the whole object as YAML, controlled by the TrainJob.
+began with: `<name>-runtime-snapshot`, key `runtime`, the whole object as YAML, controlled by the TrainJob, immutable.
 
-A snapshot is created, never applied: one that is there already holds, however it came to be there, if it is this
-TrainJob's. So two operators, or one that crashed in between, agree on the first that was written.
+**The ConfigMap is a place to keep a text, not a reason to believe it.** Whoever may write ConfigMaps could put another
+template there, while Kueue counts by the runtime. So the digest of the text stands in the TrainJob's status, which its
+author cannot write, and from then on the runtime is whatever has that digest, wherever it is found: in memory, in the
+runtime as it stands, in the ConfigMap. As long as no digest is recorded, a snapshot that is there already must be shown
+to be true: it says what the runtime says now, or it is what the TrainJob's JobSet was made from.
+
+A snapshot is created, never applied: two operators, or one that crashed in between, agree on the first.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import yaml
@@ -18,22 +24,37 @@ import yaml
 from trainplane.api import names
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
 from trainplane.operator import yamltext
-from trainplane.operator.errors import EarlierSelfError, RuntimeMissingError, SnapshotError
+from trainplane.operator.alike import are_alike
+from trainplane.operator.errors import (
+    EarlierSelfError,
+    OperatorError,
+    RuntimeMissingError,
+    SnapshotChangedError,
+    SnapshotError,
+    SnapshotMissingError,
+)
+from trainplane.operator.ownership import check_owner
 from trainplane.operator.resources import CONFIG_MAPS, owned_by
-from trainplane.operator.runtimes import Runtime, read
+from trainplane.operator.runtimes import Runtime, digest_of, read
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
 
 if TYPE_CHECKING:
-    from trainplane.api.document import Document
+    from collections.abc import Awaitable, Callable
+
     from trainplane.api.meta import ObjectMeta
     from trainplane.api.trainjob import RuntimeRef, TrainJob
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
-    from trainplane.operator.runtimes import Runtimes
+    from trainplane.operator.runtimes import FoundRuntime, Runtimes
     from trainplane.operator.writer import Writer
 
-_SNAPSHOTS_DECODED = 128
-"""Distinct snapshots kept decoded: one per version of each runtime in use, and TrainJobs of one version share it."""
+_ANEW = "delete the TrainJob and create it anew, to run with the runtime as it is now"
+_DELETE = "delete it, and the runtime is kept anew"
+_RUNTIMES_KNOWN = 128
+"""Runtimes kept decoded, by digest: one per version of each runtime in use, and TrainJobs of one version share it."""
+
+MadeFrom: TypeAlias = "Callable[[Runtime], Awaitable[bool]]"
+"""Says whether the JobSet that a TrainJob has was made from a runtime."""
 
 
 class ConfigMap(msgspec.Struct, frozen=True):
@@ -43,6 +64,16 @@ class ConfigMap(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The runtime that a TrainJob began with, and the digest to record."""
+
+    runtime: Runtime
+    digest: str
+    is_new: bool = False
+    """Whether the snapshot was created just now: then nothing of the TrainJob can have been made before."""
+
+
 class Snapshots:
     """Finds the runtime that each TrainJob began with, and keeps it if this is the beginning."""
 
@@ -50,48 +81,92 @@ class Snapshots:
         self._client = client
         self._writer = writer
         self._runtimes = runtimes
+        self._known: OrderedDict[str, Runtime] = OrderedDict()
 
-    async def runtime_of(self, job: Document[TrainJob], *, is_new: bool) -> Runtime:
-        """Return the runtime of a TrainJob, after having seen to it that a snapshot of it exists.
+    async def keep(self, job: TrainJob, made_from: MadeFrom | None) -> Kept:
+        """Return the runtime of a TrainJob of which no digest is recorded, and see to it that a snapshot exists.
 
-        `is_new` is a guess that spares a read: there is probably no snapshot yet.
+        `made_from` is there if the TrainJob has a JobSet. If it has none, there is probably no snapshot either, and
+        trying to create one spares a read.
 
         Raises:
             RuntimeMissingError: neither the runtime nor a snapshot is there.
-            SnapshotError: there is a snapshot that cannot be used.
-            EarlierSelfError: the snapshot of an earlier TrainJob of this name is not gone yet.
+            SnapshotError: there is a snapshot that cannot be used, or of which nothing shows that it is true.
+            ForeignObjectError, EarlierSelfError: there is a snapshot that is not this TrainJob's.
         """
-        meta, ref = job.view.metadata, job.view.spec.runtime_ref
-        if not is_new:
-            kept = await self.kept(meta, ref)
-            if kept is not None:
-                return kept
-        runtime = await self._runtimes.find(ref, meta.namespace)
-        if runtime is not None:
-            try:
-                await self._writer.create(CONFIG_MAPS, config_map(meta, runtime.text))
-            except AlreadyExistsError:
-                pass
-            else:
-                return runtime.document
-        kept = await self.kept(meta, ref)
-        if kept is not None:
-            return kept
-        if runtime is not None:
-            raise EarlierSelfError(f"the snapshot {names.snapshot_name(meta.name)} came and went just now")
-        raise RuntimeMissingError(
-            f"spec.runtimeRef: {ref.kind} {ref.name!r} does not exist"
-            + (f" in namespace {meta.namespace}" if ref.kind == names.TRAINING_RUNTIME else "")
-            + ": create it, and the TrainJob goes on by itself"
-        )
+        meta, ref = job.metadata, job.spec.runtime_ref
+        live = await self._runtimes.find(ref, meta.namespace)
+        if made_from is None and live is not None and await self._create(meta, live):
+            return self._remember(live.document, live.text.digest, is_new=True)
+        found = await self._read(meta)
+        if found is None:
+            if live is None:
+                raise _missing(meta, ref)
+            if made_from is None or not await self._create(meta, live):
+                raise EarlierSelfError(f"ConfigMap {names.snapshot_name(meta.name)} came and went just now")
+            return self._remember(live.document, live.text.digest)
+        text = own_text(found, meta)
+        if live is not None and text == live.text.yaml:
+            return self._remember(live.document, live.text.digest)
+        runtime = decode(text, ref, found.metadata.name)
+        if live is not None and are_alike(runtime.tree, live.document.tree):
+            return self._remember(runtime, digest_of(text))
+        if made_from is not None and await made_from(runtime):
+            return self._remember(runtime, digest_of(text))
+        raise _unproven(found.metadata.name, ref, is_gone=live is None)
 
-    async def kept(self, meta: ObjectMeta, ref: RuntimeRef) -> Runtime | None:
-        """Return the runtime that a TrainJob's snapshot keeps, or None if there is no snapshot."""
+    async def recorded(self, meta: ObjectMeta, ref: RuntimeRef, digest: str) -> Runtime:
+        """Return the runtime that has the digest which a TrainJob's status records.
+
+        Raises:
+            SnapshotChangedError: the runtime has changed, and so has the snapshot.
+            SnapshotMissingError: the runtime has changed, and the snapshot is gone.
+        """
+        known = self._known.get(digest)
+        if known is not None:
+            self._known.move_to_end(digest)
+            return known
         try:
-            found = await self._client.get(CONFIG_MAPS, names.snapshot_name(meta.name), meta.namespace, type_=ConfigMap)
+            live = await self._runtimes.find(ref, meta.namespace)
+        except OperatorError:
+            live = None
+        if live is not None and live.text.digest == digest:
+            return self._remember(live.document, digest).runtime
+        found = await self._read(meta)
+        name, runtime = names.snapshot_name(meta.name), f"{ref.kind} {ref.name!r}"
+        if found is None:
+            raise SnapshotMissingError(
+                f"ConfigMap {name} is gone, and {runtime} is not what it was when the TrainJob began "
+                f"(status.runtimeDigest): {_ANEW}"
+            )
+        text = (found.data or {}).get(names.SNAPSHOT_KEY, "")
+        if digest_of(text) != digest:
+            raise SnapshotChangedError(
+                f"ConfigMap {name} is not what the TrainJob began with: its digest is not that of "
+                f"status.runtimeDigest, so what it holds is not run, and {runtime} has changed as well: {_ANEW}"
+            )
+        return self._remember(decode(text, ref, name), digest).runtime
+
+    async def _read(self, meta: ObjectMeta) -> ConfigMap | None:
+        try:
+            return await self._client.get(CONFIG_MAPS, names.snapshot_name(meta.name), meta.namespace, type_=ConfigMap)
         except NotFoundError:
             return None
-        return restore(found, meta, ref)
+
+    async def _create(self, meta: ObjectMeta, live: FoundRuntime) -> bool:
+        """Create the snapshot; False if there is one."""
+        try:
+            await self._writer.create(CONFIG_MAPS, config_map(meta, live.text.json))
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def _remember(self, runtime: Runtime, digest: str, *, is_new: bool = False) -> Kept:
+        self._known[digest] = runtime
+        self._known.move_to_end(digest)
+        if len(self._known) > _RUNTIMES_KNOWN:
+            self._known.popitem(last=False)
+        return Kept(runtime, digest, is_new)
 
 
 def config_map(job: ObjectMeta, text: msgspec.Raw | str) -> Tree:
@@ -104,52 +179,64 @@ def config_map(job: ObjectMeta, text: msgspec.Raw | str) -> Tree:
             "namespace": job.namespace,
             "ownerReferences": [owned_by(job)],
         },
+        "immutable": True,
         "data": {names.SNAPSHOT_KEY: text},
     }
 
 
-def restore(found: ConfigMap, job: ObjectMeta, ref: RuntimeRef) -> Runtime:
-    """Return the runtime that a snapshot keeps.
+def own_text(found: ConfigMap, job: ObjectMeta) -> str:
+    """Return what a snapshot holds, if it says that it is a TrainJob's.
 
     Raises:
-        SnapshotError: it is not this TrainJob's, holds no runtime, or another than the TrainJob names.
-        EarlierSelfError: it belongs to a TrainJob of the same name that was deleted.
+        ForeignObjectError, EarlierSelfError: it is not this TrainJob's (`ownership`).
+        SnapshotError: it holds nothing.
     """
-    name = f"ConfigMap {found.metadata.name}"
-    owner = found.metadata.controller
-    if owner is None or owner.uid != job.uid:
-        if owner is not None and (owner.kind, owner.name) == (names.TRAIN_JOB, job.name):
-            raise EarlierSelfError(f"{name} belongs to an earlier TrainJob of this name and is about to be removed")
-        raise SnapshotError(
-            f"{name} is not controlled by this TrainJob: delete or rename it, the TrainJob needs this name for the "
-            "snapshot of its runtime"
-        )
+    check_owner(CONFIG_MAPS.kind, found.metadata, job)
     text = (found.data or {}).get(names.SNAPSHOT_KEY)
     if text is None:
-        raise SnapshotError(f"{name} has no key {names.SNAPSHOT_KEY!r}: delete it, and the runtime is kept anew")
-    runtime = _decoded(text, name, ref.kind)
-    _check(runtime.tree, ref, name)
-    return runtime
+        raise SnapshotError(f"ConfigMap {found.metadata.name} has no key {names.SNAPSHOT_KEY!r}: {_DELETE}")
+    return text
 
 
-@lru_cache(maxsize=_SNAPSHOTS_DECODED)
-def _decoded(text: str, name: str, kind: str) -> Runtime:
-    advice = "delete it, and the runtime is kept anew"
+def decode(text: str, ref: RuntimeRef, name: str) -> Runtime:
+    """Return the runtime that the text of a snapshot is.
+
+    Raises:
+        SnapshotError: it is none, or another than the TrainJob names.
+    """
     try:
         tree = yamltext.load(text)
     except yaml.YAMLError as error:
-        raise SnapshotError(f"{name} holds no YAML: {error}: {advice}") from error
+        raise SnapshotError(f"ConfigMap {name} holds no YAML: {error}: {_DELETE}") from error
     if not isinstance(tree, dict):
-        raise SnapshotError(f"{name} holds no object: {advice}")
-    return read(tree, kind)
-
-
-def _check(tree: Tree, ref: RuntimeRef, name: str) -> None:
+        raise SnapshotError(f"ConfigMap {name} holds no object: {_DELETE}")
+    runtime = read(tree, ref.kind)
     meta: Any = tree.get("metadata") or {}
     found = (tree.get("apiVersion", "").rpartition("/")[0], tree.get("kind"), meta.get("name"))
     group = names.GROUP if ref.api_group in {"", names.LEGACY_GROUP} else ref.api_group
     if found != (group, ref.kind, ref.name):
         raise SnapshotError(
-            f"{name} keeps {found[1]}.{found[0]} {found[2]!r}, but spec.runtimeRef names {ref.kind}.{group} "
-            f"{ref.name!r}: delete it, and the runtime is kept anew"
+            f"ConfigMap {name} keeps {found[1]}.{found[0]} {found[2]!r}, but spec.runtimeRef names {ref.kind}.{group} "
+            f"{ref.name!r}: {_DELETE}"
         )
+    return runtime
+
+
+def _missing(meta: ObjectMeta, ref: RuntimeRef) -> RuntimeMissingError:
+    place = f" in namespace {meta.namespace}" if ref.kind == names.TRAINING_RUNTIME else ""
+    return RuntimeMissingError(
+        f"spec.runtimeRef: {ref.kind} {ref.name!r} does not exist{place}: create it, and the TrainJob goes on by itself"
+    )
+
+
+def _unproven(name: str, ref: RuntimeRef, *, is_gone: bool) -> SnapshotError:
+    runtime = f"{ref.kind} {ref.name!r}"
+    if is_gone:
+        return SnapshotError(
+            f"spec.runtimeRef: {runtime} does not exist, and nothing shows that ConfigMap {name} is what it was: "
+            "create the runtime, and the TrainJob goes on by itself"
+        )
+    return SnapshotError(
+        f"ConfigMap {name} was not kept by this controller and does not say what {runtime} says: delete it, and the "
+        "runtime is kept as it is now"
+    )

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from trainplane.operator.stores import SeenJobSet
 
 _COPIED: Final = ((names.JOBSET_COMPLETED, names.COMPLETE), (names.JOBSET_FAILED, names.FAILED))
+_STOPS: Final = frozenset(
+    {names.REASON_DEADLINE_EXCEEDED, names.REASON_SNAPSHOT_CHANGED, names.REASON_SNAPSHOT_MISSING}
+)
 _SUSPENDED: Final = Condition(
     names.SUSPENDED, "True", names.REASON_SUSPENDED, "spec.suspend holds the TrainJob back: no pods run"
 )
@@ -44,13 +47,24 @@ def observe(job: TrainJob, jobset: SeenJobSet | None, now: datetime) -> TrainJob
             conditions = _copied(conditions, jobset.status.conditions or (), now)
         if ready_jobs(jobs) > ready_jobs(job.status.jobs_status) and not is_finished(conditions):
             conditions = _running(job, conditions)
-    return TrainJobStatus(conditions=list(conditions), jobs_status=list(jobs))
+    return TrainJobStatus(conditions=list(conditions), jobs_status=list(jobs), runtime_digest=job.status.runtime_digest)
 
 
 def fail(status: TrainJobStatus, reason: str, message: str, now: datetime) -> TrainJobStatus:
     """Return the status with the TrainJob failed for a reason of our own."""
     failed = Condition(names.FAILED, "True", reason, message)
     return msgspec.structs.replace(status, conditions=upsert(status.conditions, failed, now))
+
+
+def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobStatus:
+    """Return the status with the digest of the runtime that the TrainJob began with.
+
+    A TrainJob that was made to run a moment ago has its first counts soon, and the digest goes with them: a write of
+    its own for each new TrainJob would cost an API server a quarter of its pace. `at_once` says not to wait for them.
+    """
+    if not digest or not (at_once or status.jobs_status or status.conditions):
+        return status
+    return msgspec.structs.replace(status, runtime_digest=digest)
 
 
 def is_finished(conditions: Iterable[Condition]) -> bool:
@@ -60,10 +74,10 @@ def is_finished(conditions: Iterable[Condition]) -> bool:
     )
 
 
-def failed_by_deadline(conditions: Iterable[Condition]) -> bool:
-    """Say whether the TrainJob failed because it took too long."""
+def is_stopped(conditions: Iterable[Condition]) -> bool:
+    """Say whether we failed the TrainJob, and not its JobSet: whose pods, if it has any, are to go."""
     failed = find(conditions, names.FAILED)
-    return failed is not None and failed.status == "True" and failed.reason == names.REASON_DEADLINE_EXCEEDED
+    return failed is not None and failed.status == "True" and failed.reason in _STOPS
 
 
 def ready_jobs(jobs: Iterable[JobStatus]) -> int:
@@ -83,9 +97,11 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
         changes["conditions"] = [_written(condition) for condition in after.conditions] or None
     if old.jobs_status != after.jobs_status:
         changes["jobsStatus"] = [to_tree(job) for job in after.jobs_status] or None
+    if old.runtime_digest != after.runtime_digest:
+        changes["runtimeDigest"] = after.runtime_digest
     if not changes:
         return None
-    nothing_left = not (after.conditions or after.jobs_status or old.trainer_status)
+    nothing_left = not (after.conditions or after.jobs_status or old.trainer_status or after.runtime_digest)
     meta = {"resourceVersion": before.metadata.resource_version}
     # An empty status breaks its schema (minProperties), so it goes away altogether.
     return {"metadata": meta, "status": None if nothing_left else changes}

@@ -1,12 +1,13 @@
 """What the operator sees of the cluster: four mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended is learnt as it passes by.
+template is a copy of ours and ten times as large. Whether it is suspended or expires is learnt as it passes by.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003 msgspec reads annotations as it runs
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 _JOB_SET_FIELDS: Final = Projection(
     fields=frozenset({"status"}),
-    metadata=frozenset({"generation", "deletionTimestamp", "ownerReferences", "labels", "annotations"}),
+    metadata=frozenset(
+        {"generation", "creationTimestamp", "deletionTimestamp", "ownerReferences", "labels", "annotations"}
+    ),
 )
 
 
@@ -47,6 +50,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = "0"
     generation: int = 0
+    creation_timestamp: datetime | None = None
     deletion_timestamp: str | None = None
     owner_references: list[Owner] = []
     labels: dict[str, str] = {}
@@ -58,10 +62,15 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
+class _WrittenStatus(msgspec.Struct, frozen=True, rename="camel"):
+    runtime_digest: str = ""
+
+
 class Written(msgspec.Struct, frozen=True):
     """What we read of the answer to a write."""
 
     metadata: Meta = Meta()
+    status: _WrittenStatus = _WrittenStatus()
 
 
 class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -69,6 +78,7 @@ class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     conditions: list[Condition] | None = None
     replicated_jobs_status: list[JobStatus] | None = None
+    restarts: int = 0
 
 
 class JobSet(msgspec.Struct, frozen=True):
@@ -80,15 +90,22 @@ class JobSet(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SeenJobSet:
-    """A JobSet, and whether its spec holds it back."""
+    """A JobSet, whether its spec holds it back, and whether it says when to be removed."""
 
     meta: Meta
     status: JobSetStatus
     suspended: bool
+    expires: bool
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any of its Jobs has pods."""
+        return any(job.active for job in self.status.replicated_jobs_status or ())
 
 
-class _Held(msgspec.Struct, frozen=True):
+class _Held(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
+    ttl_seconds_after_finished: int | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -96,10 +113,11 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 _SUSPENDED: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.suspend else ())
+_EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_seconds_after_finished is not None else ())
 
 
 def _job_sets() -> Store:
-    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED})
+    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +144,5 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        return SeenJobSet(seen.metadata, seen.status, suspended=bool(entry.indexed[0]))
+        suspended, expires = map(bool, entry.indexed)
+        return SeenJobSet(seen.metadata, seen.status, suspended=suspended, expires=expires)

@@ -3,9 +3,9 @@
     read        the TrainJob and its JobSet, from the mirrors; leave alone what others manage or what is not caught up
     observe     the status that it has now
     deadline    past it, the TrainJob failed
-    ensure      unless it is over: its runtime kept, its objects rendered and applied
+    ensure      unless it is over: its runtime kept, its objects rendered and applied (`objects`)
     tell        one write of status, and the news that it brings
-    stop        a TrainJob that failed by its deadline has no JobSet: delete it, again until it is gone
+    stop        a TrainJob that we failed has no JobSet: delete it, again until it is gone
 
 Every step can be repeated, and a crash between any two writes is made good by telling the story again: the objects are
 applied by name, the snapshot holds once it is there, the status is a function of what is seen.
@@ -17,21 +17,17 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
-from trainplane.kube.controller import DONE, RequeueAfter, Terminal
-from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
+from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.writes import OwnWrites
 from trainplane.operator import deadline, events, status
-from trainplane.operator.applied import would_change
-from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, RuntimeUnsupportedError
-from trainplane.operator.inherited import with_fixed_parts_of
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
-from trainplane.operator.settled import Settled
-from trainplane.operator.stores import Written
+from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
+from trainplane.operator.objects import Objects
+from trainplane.operator.ownership import check_owner
+from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,26 +35,25 @@ if TYPE_CHECKING:
 
     from trainplane.api.document import Document
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
-    from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
     from trainplane.operator.metrics import TrainJobMetrics
+    from trainplane.operator.objects import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
-    from trainplane.render.plan import KeptOnce
 
 log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 1.0
-"""When to look again if a mirror has not shown our last write; the watch brings it, and the key with it, sooner."""
+"""When to look again if a mirror is behind our last write, or the truth; the watch brings it, and the key, sooner."""
 
 EARLIER_SELF_SECONDS: Final = 2.0
-"""When to look again if an earlier TrainJob's snapshot is still there: nobody tells us when it goes."""
+"""When to look again if an earlier TrainJob's snapshot or keys are still there: nobody tells us when they go."""
 
 
 @dataclass
@@ -75,10 +70,12 @@ class TrainJobReconciler:
     clock: Clock
 
     def __post_init__(self) -> None:
-        self._settled = Settled()
+        self._objects = Objects(
+            self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
+        )
         self._started: dict[Key, str] = {}
+        self._prunes_digests = False
         self._job_writes = OwnWrites(self.stores.train_jobs, self.clock)
-        self._jobset_writes = OwnWrites(self.stores.job_sets, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Tell the story of one TrainJob."""
@@ -95,7 +92,7 @@ class TrainJobReconciler:
             return DONE
         if job.view.spec.managed_by != names.MANAGED_BY_TRAINER:
             return DONE
-        if self._job_writes.pending(key) or self._jobset_writes.pending(key):
+        if self._job_writes.pending(key) or self._objects.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
         return await self._tell(key, job)
 
@@ -107,117 +104,53 @@ class TrainJobReconciler:
         if left is not None and left <= 0:
             after = status.fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
             left = None
+        here = self._objects.meet(key, job, jobset)
         if status.is_finished(after.conditions):
             self._forget(key)
+            if jobset is not None and not (here.digest or status.is_finished(job.view.status.conditions)):
+                await self._objects.learn(here)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
             try:
-                await self._ensure(key, job, jobset)
-            except RuntimeUnsupportedError as error:
-                after = status.fail(after, names.REASON_RUNTIME_NOT_SUPPORTED, str(error), now)
+                news = await self._objects.ensure(here)
+                self._record(job.view.metadata, (news,) if news else ())
+            except TerminalError as error:
+                after = status.fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
+        after = status.record(after, here.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
-        if jobset is not None and status.failed_by_deadline(after.conditions):
-            await self._stop(key, jobset)
-        return self._outcome(job.view.metadata, trouble, left if caught_up else CATCH_UP_SECONDS)
-
-    def _outcome(self, job: ObjectMeta, trouble: Exception | None, again: float | None) -> Result:
-        if isinstance(trouble, EarlierSelfError):
-            return RequeueAfter(EARLIER_SELF_SECONDS)
+        if caught_up and status.is_finished(after.conditions):
+            await self._finish(here, after)
         if trouble is not None:
-            self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
+            return self._outcome(job.view.metadata, trouble, left)
+        return _again(left if caught_up else CATCH_UP_SECONDS)
+
+    def _outcome(self, job: ObjectMeta, trouble: Exception, left: float | None) -> Result:
+        """Say what comes of what is in the way; the deadline comes in time all the same."""
+        if isinstance(trouble, EarlierSelfError):
+            return _again(EARLIER_SELF_SECONDS, left)
+        if isinstance(trouble, BehindError):
+            return _again(CATCH_UP_SECONDS, left)
+        self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
+        if left is None:
             raise trouble
-        return DONE if again is None else RequeueAfter(again)
+        return Failed(trouble, within=left)
 
     def _jobset_of(self, key: Key, job: ObjectMeta) -> tuple[SeenJobSet | None, Exception | None]:
         """Return the TrainJob's JobSet if it has one; and what is in the way if the name is another's."""
         jobset = self.stores.job_set(key)
         if jobset is None:
             return None, None
-        owner = jobset.meta.controller
-        if owner is not None and owner.uid == job.uid:
-            return jobset, None
-        if owner is not None and (owner.kind, owner.name) == (names.TRAIN_JOB, job.name):
-            return None, EarlierSelfError(f"JobSet {key.name} of an earlier TrainJob is about to be removed")
-        return None, ForeignObjectError(
-            f"JobSet {key.name} is not controlled by this TrainJob: delete it, or give the TrainJob another name"
-        )
-
-    async def _ensure(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> None:
-        """See that the runtime is kept and the objects are as they should."""
-        meta = job.view.metadata
-        if self._settled.holds(key, meta, None if jobset is None else jobset.meta):
-            return
-        runtime = await self.snapshots.runtime_of(job, is_new=jobset is None)
-        if jobset is not None:
-            if jobset.meta.deletion_timestamp is not None:
-                return  # it is made anew when this one is gone
-            if not (job.view.spec.suspend or jobset.suspended):
-                self._settled.note(key, meta, jobset.meta)  # what runs is never changed
-                return
-        rendering = self.pipeline.render(job, runtime)
-        for kept in rendering.kept:
-            await self._keep(meta, kept)
-        *others, body = (rendered.tree for rendered in rendering.objects)
-        for tree in others:
-            await self.writer.apply(resource_of(tree), tree)
-        if jobset is not None and not await self._differs(key, jobset, body):
-            self._settled.note(key, meta, jobset.meta)
-            return
-        written = await self._apply(key, body, exists=jobset is not None)
-        self._settled.note(key, meta, written.metadata)
-        if jobset is None:
-            pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
-            self._record(meta, (events.created(key.name, pods, suspended=job.view.spec.suspend),))
-
-    async def _differs(self, key: Key, jobset: SeenJobSet, body: Tree) -> bool:
-        """Say whether a JobSet that is there is not as it should be."""
-        if jobset.suspended != body["spec"].get("suspend", False):
-            return True
         try:
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-        except NotFoundError:
-            return True
-        return would_change(live, body, names.FIELD_MANAGER)
-
-    async def _apply(self, key: Key, body: Tree, *, exists: bool) -> Written:
-        try:
-            written = await self.writer.apply(JOB_SETS, body)
-        except (InvalidError, ForbiddenError) as refusal:
-            if not exists:
-                raise
-            log.info("jobset kept as it was made", extra={"jobset": str(key), "refusal": str(refusal)})
-            live = await self.client.get(JOB_SETS, key.name, key.namespace)
-            kept = with_fixed_parts_of(live, body)
-            if not would_change(live, kept, names.FIELD_MANAGER):
-                return msgspec.convert(live, Written)
-            written = await self.writer.apply(JOB_SETS, kept)
-        self._jobset_writes.note(key, written.metadata.resource_version)
-        return written
-
-    async def _keep(self, job: ObjectMeta, kept: KeptOnce) -> None:
-        """Create what a plugin wants made once, unless it is there."""
-        identity: Tree = {"apiVersion": kept.api_version, "kind": kept.kind}
-        resource = resource_of(identity)
-        try:
-            await self.client.get(resource, kept.name, job.namespace, type_=bytes)
-        except NotFoundError:
-            content = kept.make()
-            meta = {
-                **content.get("metadata", {}),
-                "name": kept.name,
-                "namespace": job.namespace,
-                "ownerReferences": [owned_by(job)],
-            }
-            try:
-                await self.writer.create(resource, {**content, **identity, "metadata": meta})
-            except AlreadyExistsError:
-                return
+            check_owner(JOB_SETS.kind, jobset.meta, job)
+        except OperatorError as error:
+            return None, error
+        return jobset, None
 
     async def _write_status(self, key: Key, before: TrainJob, after: TrainJobStatus, now: datetime) -> bool:
         """Write the status if it changed, and tell what that means; False if the mirror was behind."""
         patch = status.merge_patch(before, after)
-        if patch is None:
+        if patch is None or (self._prunes_digests and patch["status"] == {"runtimeDigest": after.runtime_digest}):
             return True
         try:
             written = await self.writer.patch(TRAIN_JOBS, key, patch, subresource="status")
@@ -226,10 +159,18 @@ class TrainJobReconciler:
         except ConflictError:
             return False
         self._job_writes.note(key, written.metadata.resource_version)
+        self._notice_pruning(after.runtime_digest, written.status.runtime_digest)
         self._record(before.metadata, events.of_change(before.status, after))
         if events.has_started(before.status, after):
             self._time_start(key, before.metadata, now)
         return True
+
+    def _notice_pruning(self, sent: str, stored: str) -> None:
+        """Say once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
+        pruned = sent != stored
+        if pruned and not self._prunes_digests:
+            log.warning("the TrainJob CRD does not know status.runtimeDigest: install the CRDs of this release")
+        self._prunes_digests = pruned
 
     def _time_start(self, key: Key, job: ObjectMeta, now: datetime) -> None:
         """Measure a TrainJob's first start; a later one, after a stop, says nothing about how long creation took."""
@@ -238,8 +179,17 @@ class TrainJobReconciler:
             self.metrics.started((now - job.creation_timestamp).total_seconds())
 
     def _forget(self, key: Key) -> None:
-        self._settled.forget(key)
+        self._objects.forget(key)
         self._started.pop(key, None)
+
+    async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
+        """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""
+        if here.jobset is None:
+            return
+        if status.is_stopped(after.conditions):
+            await self._stop(here.key, here.jobset)
+        else:
+            await self._objects.let_expire(here)
 
     async def _stop(self, key: Key, jobset: SeenJobSet) -> None:
         """Delete the JobSet; an error is raised and so retried, for its pods hold what others wait for."""
@@ -253,3 +203,9 @@ class TrainJobReconciler:
     def _record(self, job: ObjectMeta, news: Iterable[events.News], *, action: str = "") -> None:
         for one in news:
             self.recorder.record(events.about(job), one.type, one.reason, one.message, action=action)
+
+
+def _again(*seconds: float | None) -> Result:
+    """Return when to look again: the first of some times, if there is any."""
+    times = [one for one in seconds if one is not None]
+    return RequeueAfter(min(times)) if times else DONE

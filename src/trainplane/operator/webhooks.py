@@ -6,25 +6,30 @@ server, so a runtime created a moment ago, or a replica that is still filling it
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import msgspec
 
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
-from trainplane.admission.message import describe
+from trainplane.admission.message import describe, shortened, shown
 from trainplane.admission.runtimes import validate_runtime
 from trainplane.admission.trainjobs import validate_trainjob
 from trainplane.api import document, names
+from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.api.trainjob import RuntimeRef
 from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
-from trainplane.operator.errors import OperatorError
+from trainplane.operator.budget import Budget
+from trainplane.operator.errors import BudgetError, OperatorError
 from trainplane.operator.resources import JOB_SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.kube.admission import AdmissionRequest
@@ -51,6 +56,7 @@ PATHS: Final = (
 )
 """The paths of the reference: its webhook configurations serve ours, too."""
 
+_Fields: Final = dict[str, msgspec.Raw]
 _NAMESPACE_ENDERS: Final = frozenset(
     {"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
 )
@@ -61,28 +67,37 @@ class Webhooks:
     """The reviews, by path."""
 
     def __init__(
-        self, client: Client, runtimes: Runtimes, snapshots: Snapshots, pipeline: Pipeline, clock: Clock
+        self,
+        client: Client,
+        runtimes: Runtimes,
+        snapshots: Snapshots,
+        pipeline: Pipeline,
+        clock: Clock,
+        *,
+        allowed_patches: Sequence[str] | None = None,
     ) -> None:
         self._client = client
         self._runtimes = runtimes
         self._snapshots = snapshots
         self._pipeline = pipeline
         self._clock = clock
+        self._allowed_patches = allowed_patches
 
     def routes(self) -> Mapping[str, Review]:
         """Return the handlers for a webhook server."""
-        return {
+        reviews: dict[str, Review] = {
             MUTATE_TRAIN_JOB: self.default_train_job,
             VALIDATE_TRAIN_JOB: self.validate_train_job,
             VALIDATE_TRAINING_RUNTIME: self.validate_runtime,
             VALIDATE_CLUSTER_TRAINING_RUNTIME: self.validate_runtime,
         }
+        return {path: _refusing(review) for path, review in reviews.items()}
 
     async def default_train_job(self, request: AdmissionRequest) -> Answer:
         """Fill in what the schema cannot, and turn older fields into today's."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        sent, old = request.decode(dict), _old(request)
+        sent, old = _tree(request.decode(_Fields)), _old(request)
         new = sent
         if leaves_kind_open(sent, old):
             own = settle_kind(sent, in_namespace=True)
@@ -91,22 +106,30 @@ class Webhooks:
         runtime = None
         if needs_runtime(new, old):
             runtime, _ = await self._runtime(new, old, request.namespace)
-        defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
-        return mutate(json_patch(sent, defaulted.tree), warnings=defaulted.warnings)
+        with Budget(_named(request)):
+            defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
+            return mutate(json_patch(sent, defaulted.tree), warnings=shown(defaulted.warnings))
 
     async def validate_train_job(self, request: AdmissionRequest) -> Answer:
         """Say whether a TrainJob may be as it is."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new, old = request.decode(dict), _old(request)
+        new, old = _tree(request.decode(_Fields)), _old(request)
         if old is not None and new.get("spec") == old.get("spec"):
             return allow()  # labels, annotations, finalizers: nothing that rendering looks at
         runtime, source = await self._runtime(new, old, request.namespace)
         jobset = await self._jobset(new, old, request)
-        verdict = validate_trainjob(
-            new, old, runtime=runtime, runtime_source=source, jobset=jobset, pipeline=self._pipeline
-        )
-        return _answer(verdict, names.TRAIN_JOB)
+        with Budget(_named(request)):
+            verdict = validate_trainjob(
+                new,
+                old,
+                runtime=runtime,
+                runtime_source=source,
+                jobset=jobset,
+                pipeline=self._pipeline,
+                allowed_patches=self._allowed_patches,
+            )
+            return _answer(verdict, names.TRAIN_JOB)
 
     async def validate_runtime(self, request: AdmissionRequest) -> Answer:
         """Say whether a runtime of either kind may be as it is, and whether it may go."""
@@ -116,9 +139,10 @@ class Webhooks:
             return allow() if _ends_namespace(request) else _answer(judge_removal(users), kind)
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new, old = request.decode(dict), _old(request)
-        verdict = validate_runtime(new, old)
-        return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
+        new, old = _tree(request.decode(_Fields)), _old(request)
+        with Budget(_named(request)):
+            verdict = validate_runtime(new, old, most_pods=self._pipeline.most_pods)
+            return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
 
     async def _runtime(self, new: Tree, old: Tree | None, namespace: str) -> tuple[Runtime | None, Source | None]:
         """Return the runtime to judge by: of a TrainJob that has begun, the one that it began with."""
@@ -140,12 +164,15 @@ class Webhooks:
         return None if found is None else found.document
 
     async def _kept(self, job: Tree, namespace: str) -> Runtime | None:
-        ref = _ref(job)
-        if ref is None:
+        """Return the runtime that has the digest in a TrainJob's status; a snapshot that has not is not looked at."""
+        ref, digest = _ref(job), (job.get("status") or {}).get("runtimeDigest")
+        if ref is None or not digest:
             return None
-        meta = document.view({**job.get("metadata", {}), "namespace": namespace}, ObjectMeta)
         try:
-            return await self._snapshots.kept(meta, ref)
+            meta = msgspec.structs.replace(document.view(job.get("metadata"), ObjectMeta), namespace=namespace)
+            return await self._snapshots.recorded(meta, ref, digest)
+        except DecodeError:
+            return None
         except OperatorError:  # a snapshot that cannot be used: the reconcile says so; judge by the runtime as it is
             return None
 
@@ -164,13 +191,43 @@ def _ends_namespace(request: AdmissionRequest) -> bool:
     return request.user_info.username in _NAMESPACE_ENDERS
 
 
+def _refusing(review: Review) -> Review:
+    """Return a review that refuses, in words, what is too large or too intricate to be looked at."""
+
+    async def refuse(request: AdmissionRequest) -> Answer:
+        try:
+            answer = review(request)
+            return await answer if inspect.isawaitable(answer) else answer
+        except (DecodeError, BudgetError) as error:
+            return deny(f"this {request.kind.kind} is refused: {shortened(str(error))}", code=422)
+
+    return refuse
+
+
 def _old(request: AdmissionRequest) -> Tree | None:
-    return request.decode_old(dict) if request.operation == "UPDATE" else None
+    return _tree(request.decode_old(_Fields)) if request.operation == "UPDATE" else None
+
+
+def _tree(fields: dict[str, msgspec.Raw]) -> Tree:
+    """Return an object that is under review, without its managedFields: they are as large as the rest, and unread."""
+    text = msgspec.json.encode(fields)
+    try:
+        metadata = msgspec.json.decode(fields.get("metadata", b"{}"), type=_Fields)
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:
+        raise DecodeError("metadata", str(error)) from error
+    if metadata.pop("managedFields", None) is not None:
+        text = msgspec.json.encode({**fields, "metadata": metadata})
+    tree: Tree = document.decode_tree(text)
+    return tree
+
+
+def _named(request: AdmissionRequest) -> str:
+    return f"{request.kind.kind} {request.name}"
 
 
 def _ref(job: Tree) -> RuntimeRef | None:
     try:
-        return document.view((job.get("spec") or {}).get("runtimeRef"), RuntimeRef)
+        return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
 
@@ -181,5 +238,5 @@ def _without_suspend(job: Tree) -> Tree:
 
 def _answer(verdict: Verdict, kind: str) -> Answer:
     if verdict.allowed:
-        return allow(warnings=verdict.warnings)
-    return deny(describe(verdict, kind), warnings=verdict.warnings)
+        return allow(warnings=shown(verdict.warnings))
+    return deny(describe(verdict, kind), warnings=shown(verdict.warnings))

@@ -1,7 +1,8 @@
 """The operator's writes, each made only while this process leads.
 
-A leader that was paused may wake when another has taken over. It asks right before each write, so it has no time in
-which to act on what it knew before. Answers are read only as far as anybody looks at them.
+A leader that was paused may wake when another has taken over. Leadership is therefore asked for right before a write
+goes out, each time it does: also when it waited for its turn, and when the server said to come back later. Answers are
+read only as far as anybody looks at them.
 """
 
 from __future__ import annotations
@@ -30,17 +31,15 @@ class Writer:
     """Writes as field manager `trainer`, or raises LeadershipLostError."""
 
     def __init__(self, client: Client, leads: Callable[[], bool] = always) -> None:
-        self._client = client
+        self._client = client.permitted(self._check)
         self._leads = leads
 
     async def create(self, resource: Resource, obj: Tree) -> Written:
         """Create an object; raises AlreadyExistsError."""
-        self._check()
         return await self._client.create(resource, obj, field_manager=names.FIELD_MANAGER, type_=Written)
 
     async def apply(self, resource: Resource, obj: Tree) -> Written:
         """Make an object hold these fields, whoever held them before."""
-        self._check()
         return await self._client.apply(resource, obj, field_manager=names.FIELD_MANAGER, force=True, type_=Written)
 
     async def patch(
@@ -53,7 +52,6 @@ class Writer:
         subresource: str | None = None,
     ) -> Written:
         """Change an object, or its status."""
-        self._check()
         return await self._client.patch(
             resource,
             key.name,
@@ -67,7 +65,6 @@ class Writer:
 
     async def delete(self, resource: Resource, key: Key, uid: str) -> None:
         """Delete just this object and what it owns; raises NotFoundError."""
-        self._check()
         await self._client.delete(resource, key.name, key.namespace or None, preconditions_uid=uid, type_=bytes)
 
     def _check(self) -> None:

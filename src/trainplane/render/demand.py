@@ -33,11 +33,11 @@ def pod_requests(spec: Tree) -> Amounts:
         wanted = _requests(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":
             add(sidecars, wanted)
-            wanted = {}
-        beside = dict(sidecars)
-        add(beside, wanted)
-        for name, amount in beside.items():
-            starting[name] = max(starting.get(name, ZERO), amount)
+            for name in wanted:
+                starting[name] = max(starting.get(name, ZERO), sidecars[name])
+        else:
+            for name, amount in wanted.items():
+                starting[name] = max(starting.get(name, ZERO), sidecars.get(name, ZERO) + amount)
     add(running, sidecars)
     total = {name: max(running.get(name, ZERO), starting.get(name, ZERO)) for name in sorted({*running, *starting})}
     total |= _requests(spec.get("resources") or {})

@@ -4,6 +4,7 @@
 RenderError
 ├── ResolveError           the runtime and the TrainJob make no plan: a field has another form           user
 ├── PatchError             a runtimePatches entry cannot be merged into the runtime's template           user
+├── TooLargeError          the TrainJob comes to more pods, or to a larger JobSet, than it may           user
 ├── PluginError            a plugin could not do its part; `plugin` is its name
 │   ├── PluginRefusedError     what the TrainJob or the runtime asks for cannot be                       user
 │   └── PluginFailedError      the plugin broke: a bug in it                                             ours
@@ -47,6 +48,10 @@ class PatchError(RenderError):
         """Name the entry by its manager."""
         super().__init__(finding)
         self.manager = manager
+
+
+class TooLargeError(RenderError):
+    """The TrainJob comes to more than it may; nothing of it was made."""
 
 
 class PluginError(RenderError):

@@ -7,13 +7,17 @@ none stops another.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Cause: TypeAlias = Literal["Invalid", "Forbidden", "Required", "NotFound", "InternalError"]
 """Why a field is refused, in the words of Kubernetes' field errors."""
+
+
+MOST_FINDINGS: Final = 32
+"""Errors that one look finds, and warnings: more than anybody corrects in a round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,28 @@ class Verdict:
 
     @classmethod
     def of(cls, remarks: Iterable[Finding | str]) -> Verdict:
-        """Sort remarks into errors (findings) and warnings (texts), keeping their order."""
+        """Sort remarks into errors (findings) and warnings (texts), keeping their order.
+
+        Of an object with thousands of faults the first few are found; of its warnings the first few are kept.
+        """
         errors: list[Finding] = []
         warnings: list[str] = []
         for remark in remarks:
             if isinstance(remark, Finding):
                 errors.append(remark)
-            else:
+                if len(errors) == MOST_FINDINGS:
+                    break
+            elif len(warnings) < MOST_FINDINGS:
                 warnings.append(remark)
         return cls(tuple(errors), tuple(warnings))
+
+
+def written(path: Iterable[str | int]) -> str:
+    """Return the steps of a path as messages have them: `spec.replicatedJobs[0].name`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int) or "." in step or "/" in step:
+            text += f"[{step}]"
+        else:
+            text += f".{step}"
+    return text.removeprefix(".")

@@ -56,7 +56,10 @@ def gang_of(plan: Plan) -> Gang:
         return Gang(())
     gates = _gates(plan)
     gate = gates[(plan.trainer_set or candidates[0]).name]
-    while ready := [name for name, status in gate if status == _READY]:
+    for _ in gates:  # each step leads to an earlier job, unless two jobs share a name
+        ready = [name for name, status in gate if status == _READY]
+        if not ready:
+            break
         gate = gates[min(ready)]
     return Gang(tuple(pods for pods in candidates if gates[pods.name] == gate))
 

@@ -25,9 +25,13 @@ from trainplane.api import tree as trees
 from trainplane.render.origin import Marks, Origin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from trainplane.api.tree import Tree
+
+Place: TypeAlias = "tuple[Place, str] | None"
+"""Where something stands: what it stands in, and the last step from there. Written out only for an error: a text for
+each of many fields, all below one long name, would cost their product."""
 
 Mode: TypeAlias = Literal["merge", "retain", "replace", "union"]
 """What becomes of an entry that is there already: its fields merge; only the patch's fields stay; the patch's entry
@@ -128,20 +132,22 @@ class Merge:
         Raises:
             MergeError: as `merged`; the tree may be changed in part.
         """
+        self._object(tree, patch, shape, (None, at) if at else None)
+
+    def _object(self, tree: Tree, patch: Tree, shape: Shape, at: Place) -> None:
         for key, value in patch.items():
             if shape.only and key not in shape.only:
                 continue
-            path = f"{at}.{key}" if at else key
             if key.startswith("$"):
-                raise MergeError(path, "a directive of kubectl's patches has no meaning here: leave it out")
+                raise MergeError(_path((at, key)), "a directive of kubectl's patches has no meaning here: leave it out")
             if value is None:
                 tree.pop(key, None)
             elif isinstance(value, dict):
                 if not isinstance(tree.get(key), dict):
                     self._write(tree, key, {})
-                self.into(tree[key], value, shape.objects.get(key, PLAIN), path)
+                self._object(tree[key], value, shape.objects.get(key, PLAIN), (at, key))
             elif isinstance(value, list):
-                self._list(tree, key, value, shape.lists.get(key), path)
+                self._list(tree, key, value, shape.lists.get(key), (at, key))
             else:
                 self._write(tree, key, value)
 
@@ -149,7 +155,7 @@ class Merge:
         tree[key] = value
         self.marks.field(tree, key, self.origin)
 
-    def _list(self, tree: Tree, key: str, patch: list[Any], keyed: Keyed | None, path: str) -> None:
+    def _list(self, tree: Tree, key: str, patch: list[Any], keyed: Keyed | None, at: Place) -> None:
         present = tree.get(key)
         if not patch:
             return
@@ -157,14 +163,15 @@ class Merge:
             self._write(tree, key, trees.without_nulls(patch))
         elif keyed.mode == "union":
             present = present if isinstance(present, list) else []
-            tree[key] = [*present, *(self._new(entry) for entry in patch if entry not in present)]
+            known = set(map(trees.hashable, present))
+            tree[key] = [*present, *(self._new(entry) for entry in patch if trees.hashable(entry) not in known)]
         else:
-            tree[key] = self._entries(present if isinstance(present, list) else [], patch, keyed, path)
+            tree[key] = self._entries(present if isinstance(present, list) else [], patch, keyed, at)
 
-    def _entries(self, present: list[Tree], patch: list[Tree], keyed: Keyed, path: str) -> list[Tree]:
+    def _entries(self, present: list[Tree], patch: list[Tree], keyed: Keyed, at: Place) -> list[Tree]:
         key = keyed.key
         places = {entry.get(key): place for place, entry in enumerate(present)}
-        named = dict(zip(_keys_of(patch, key, path), patch, strict=True))
+        named = dict(zip(_keys_of(patch, key, at), patch, strict=True))
         for name, change in named.items():
             place = places.get(name)
             if place is None or keyed.mode == "replace":
@@ -175,7 +182,7 @@ class Merge:
                 for gone in entry.keys() - change.keys():
                     del entry[gone]
             rest = {key_: value for key_, value in change.items() if key_ != key}
-            self.into(entry, rest, keyed.entry, f"{path}[{key}={name}]")
+            self._object(entry, rest, keyed.entry, (at, f"[{key}={name}]"))
         return _in_order(present, named, places, key)
 
     def _new(self, entry: Any) -> Any:
@@ -188,19 +195,39 @@ def _in_order(present: list[Tree], named: dict[Any, Tree], places: Mapping[Any, 
     """Weave the patch's entries, in its order, into those that it does not name, in theirs."""
     result: list[Tree] = []
     rest = [entry for entry in present if entry.get(key) not in named]
+    taken = 0
     for name, entry in named.items():
         place = places.get(name)
-        while place is not None and rest and places[rest[0].get(key)] < place:
-            result.append(rest.pop(0))
+        while place is not None and taken < len(rest) and places[rest[taken].get(key)] < place:
+            result.append(rest[taken])
+            taken += 1
         result.append(entry)
-    return result + rest
+    return result + rest[taken:]
 
 
-def _keys_of(entries: list[Any], key: str, path: str) -> list[Any]:
+def _keys_of(entries: list[Any], key: str, at: Place) -> list[Any]:
     """Return what tells the entries of a patch's list apart."""
+    seen = set()
     for place, entry in enumerate(entries):
         if not isinstance(entry, dict) or entry.get(key) is None:
-            raise MergeError(f"{path}[{place}]", f"needs {key}, by which it finds its counterpart in the runtime")
-        if any(entry[key] == earlier[key] for earlier in entries[:place]):
-            raise MergeError(f"{path}[{place}]", f"{key} {entry[key]} is there twice: leave one of them out")
+            problem = f"needs {key}, by which it finds its counterpart in the runtime"
+            raise MergeError(_path((at, f"[{place}]")), problem)
+        name = trees.hashable(entry[key])
+        if name in seen:
+            problem = f"{key} {entry[key]} is there twice: leave one of them out"
+            raise MergeError(_path((at, f"[{place}]")), problem)
+        seen.add(name)
     return [entry[key] for entry in entries]
+
+
+def _path(at: Place) -> str:
+    """Return a place as people write it: `spec.volumes[name=data].secret`."""
+    return "".join(
+        step if step.startswith("[") or not before else f".{step}" for before, step in reversed(list(_steps(at)))
+    )
+
+
+def _steps(at: Place) -> Iterator[tuple[Place, str]]:
+    while at is not None:
+        yield at
+        at = at[0]

@@ -50,13 +50,14 @@ def trainjob(path: str) -> Origin:
 class Marks:
     """Who wrote which part of one tree."""
 
-    __slots__ = ("_by_identity", "_ground")
+    __slots__ = ("_entries", "_fields", "_ground")
 
     def __init__(self, ground: Origin = RUNTIME) -> None:
         """Begin with a tree that came from `ground` as a whole."""
         self._ground = ground
-        # The object is kept with its marks: an identity means nothing once its object is gone.
-        self._by_identity: dict[int, tuple[Any, dict[str | None, Origin]]] = {}
+        # By identity. The object is kept with its marks: an identity means nothing once its object is gone.
+        self._entries: dict[int, tuple[Any, Origin]] = {}
+        self._fields: dict[int, tuple[Any, dict[str, Origin]]] = {}
 
     def field(self, holder: Tree, key: str, origin: Origin) -> None:
         """Say who wrote a field of an object."""
@@ -68,13 +69,16 @@ class Marks:
 
     def entry(self, entry: Any, origin: Origin) -> None:
         """Say who wrote an object that stands in a list; what was known of it is forgotten."""
-        self._by_identity[id(entry)] = (entry, {None: origin})
+        self._entries[id(entry)] = (entry, origin)
+        self._fields.pop(id(entry), None)
 
     def inherit(self, holder: Tree, former: Tree) -> None:
         """Say of an object what is known of another, whose fields it took over."""
-        known = self._by_identity.get(id(former))
-        if known is not None:
-            self._by_identity[id(holder)] = (holder, dict(known[1]))
+        entry, fields = self._entries.get(id(former)), self._fields.get(id(former))
+        if entry is not None:
+            self._entries[id(holder)] = (holder, entry[1])
+        if fields is not None:
+            self._fields[id(holder)] = (holder, dict(fields[1]))
 
     def origin_of(self, tree: Any, path: Path) -> Origin:
         """Return who wrote what stands at a path.
@@ -110,19 +114,19 @@ class Marks:
 
     def _step(self, holder: Any, step: Step, value: Any, origin: Origin) -> Origin:
         """Return who wrote `value`, which stands at a step of `holder`, given who wrote `holder`."""
-        known = self._by_identity.get(id(holder))
-        if known is not None and isinstance(step, str):
-            origin = known[1].get(step, origin)
+        fields = self._fields.get(id(holder))
+        if fields is not None and isinstance(step, str):
+            origin = fields[1].get(step, origin)
         if isinstance(value, dict):
-            known = self._by_identity.get(id(value))
-            if known is not None:
-                origin = known[1].get(None, origin)
+            entry = self._entries.get(id(value))
+            if entry is not None:
+                origin = entry[1]
         return origin
 
-    def _of(self, holder: Any) -> dict[str | None, Origin]:
-        known = self._by_identity.get(id(holder))
+    def _of(self, holder: Any) -> dict[str, Origin]:
+        known = self._fields.get(id(holder))
         if known is None:
-            known = self._by_identity[id(holder)] = (holder, {})
+            known = self._fields[id(holder)] = (holder, {})
         return known[1]
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.bounds import MOST_PODS, too_deep
 from trainplane.api.errors import QuantityError
 from trainplane.render.discovery import discover
 from trainplane.render.errors import (
@@ -21,6 +22,7 @@ from trainplane.render.errors import (
     PluginRefusedError,
     RegistrationError,
     RenderError,
+    TooLargeError,
 )
 from trainplane.render.findings import Finding, Verdict
 from trainplane.render.origin import Marks, Origin, Rendered, trainjob
@@ -38,6 +40,7 @@ from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
 from trainplane.render.plugins.volcano import Volcano
 from trainplane.render.plugins.xgboost import XGBoost
+from trainplane.render.refused import judge_refused
 from trainplane.render.resolve import resolve
 from trainplane.render.targets import missing_targets
 
@@ -59,6 +62,10 @@ COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Coscheduling, Volcano, 
 that they are scheduled in."""
 
 
+_COUNTABLE: Final = 10**18
+"""Numbers above it are not written out."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rendering:
     """What a TrainJob becomes."""
@@ -76,15 +83,16 @@ class Rendering:
 
 
 class Pipeline:
-    """An order of plugins."""
+    """An order of plugins, and how many pods a TrainJob may come to."""
 
-    def __init__(self, plugins: Iterable[Plugin]) -> None:
+    def __init__(self, plugins: Iterable[Plugin], *, most_pods: int = MOST_PODS) -> None:
         """Take the plugins in the order in which they work.
 
         Raises:
             RegistrationError: two have the same name.
         """
         self.plugins = tuple(plugins)
+        self.most_pods = most_pods
         known = [plugin.name for plugin in self.plugins]
         for name in known:
             if known.count(name) > 1:
@@ -92,14 +100,14 @@ class Pipeline:
         self._authors = tuple((plugin, Origin("plugin", plugin.name)) for plugin in self.plugins)
 
     @classmethod
-    def default(cls) -> Pipeline:
+    def default(cls, *, most_pods: int = MOST_PODS) -> Pipeline:
         """Return the built-in plugins and, after the built-in frameworks, those of installed packages.
 
         Raises:
             RegistrationError: an entry point of `trainplane.plugins` cannot be loaded or is no plugin.
         """
         built_in = [plugin() for plugin in FRAMEWORKS], [plugin() for plugin in COMMON]
-        return cls([*built_in[0], *discover(), *built_in[1]])
+        return cls([*built_in[0], *discover(), *built_in[1]], most_pods=most_pods)
 
     def plan(self, job: Job, runtime: Runtime) -> Plan:
         """Return the plan with every plugin's writes in it.
@@ -116,16 +124,29 @@ class Pipeline:
             plan.pen.origin = author
             try:
                 plugin.enforce(plan)
+            except RenderError:
+                raise
             except Exception as error:
                 raise _blame(plugin, error) from error
 
-    def render(self, job: Job, runtime: Runtime) -> Rendering:
+    def render(self, job: Job, runtime: Runtime, *, begins: bool = False) -> Rendering:
         """Return the objects that the TrainJob becomes. The job and the runtime are not changed.
+
+        A TrainJob that `begins` may not come to more pods than a TrainJob may have. One that has begun goes on,
+        whatever the bound is by now.
 
         Raises:
             RenderError: see `errors`.
         """
-        return self._build(self.plan(job, runtime))
+        plan = self.plan(job, runtime)
+        if begins:
+            self._judge_pods(plan)
+        return self._build(plan)
+
+    def _judge_pods(self, plan: Plan) -> None:
+        pods = sum(max(pod_set.replicas, 0) * max(pod_set.count, 0) for pod_set in plan.pod_sets)
+        if pods > self.most_pods:
+            raise TooLargeError(too_many_pods("spec.runtimeRef", pods, self.most_pods))
 
     def _build(self, plan: Plan) -> Rendering:
         objects: list[Rendered] = []
@@ -138,6 +159,8 @@ class Pipeline:
                         kept.append(made)
                     else:
                         objects.append(_owned(made, plan, author))
+            except RenderError:
+                raise
             except Exception as error:
                 raise _blame(plugin, error) from error
         return Rendering(tuple(objects), tuple(kept), plan)
@@ -156,34 +179,88 @@ class Pipeline:
 
         Never raises for what a user wrote; a plugin that breaks is a finding with cause InternalError.
         """
-        patches = trees.get(job.tree, "spec", "runtimePatches") or ()
-        template = trees.get(runtime.tree, "spec", "template") or {}
-        lost = Verdict(tuple(missing.finding for missing in missing_targets(patches, template)))
+        verdict = Verdict() if old else self._judge_nodes(job)
+        lost = _lost_targets(job, runtime)
         try:
             plan = resolve(job.drop("spec", "runtimePatches") if lost.errors else job, runtime)
         except RenderError as error:
-            return Verdict((error.finding,))
-        verdict = lost + Verdict.of(remark for plugin in self.plugins for remark in _remarks(plugin, plan, old))
-        return verdict if verdict.errors else verdict + self._rehearse(plan)
+            return verdict + Verdict((error.finding,))
+        verdict += lost + Verdict.of(remark for plugin in self.plugins for remark in _remarks(plugin, plan, old))
+        if verdict.errors:
+            return verdict
+        rehearsed = self._rehearse(plan, begins=old is None)
+        if rehearsed.errors and old is not None:
+            rehearsed = _new_of(rehearsed, self._refused(old, runtime))
+        return verdict + rehearsed
 
-    def _rehearse(self, plan: Plan) -> Verdict:
-        """Render the plan that was judged: judging reads, so it is as good as a new one."""
+    def _judge_nodes(self, job: Job) -> Verdict:
+        """Judge the nodes that a new TrainJob asks for, before anybody makes a list of them."""
+        nodes = job.view.spec.trainer.num_nodes if job.view.spec.trainer else None
+        if nodes is None or nodes <= self.most_pods:
+            return Verdict()
+        return Verdict((too_many_pods("spec.trainer.numNodes", nodes, self.most_pods),))
+
+    def _rehearse(self, plan: Plan, *, begins: bool) -> Verdict:
+        """Render the plan that was judged (judging reads, so it is as good as a new one), and judge what came out."""
         try:
             self._enforce(plan)
-            self._build(plan)
+            if begins:
+                self._judge_pods(plan)
+            jobset = self._build(plan).jobset
         except RenderError as error:
             return Verdict((error.finding,))
-        return Verdict()
+        try:
+            return Verdict(tuple(judge_refused(jobset)))
+        except (AttributeError, TypeError) as error:
+            problem = f"the runtime's template does not have the form of a JobSet: {error}"
+            return Verdict((Finding("spec.runtimeRef", problem),))
+
+    def _refused(self, job: Job, runtime: Runtime) -> Verdict:
+        """Return what is wrong with a TrainJob that is stored already."""
+        try:
+            return self._rehearse(resolve(job, runtime), begins=False)
+        except RenderError as error:
+            return Verdict((error.finding,))
+
+
+def _new_of(verdict: Verdict, known: Verdict) -> Verdict:
+    """Return the findings that were not there before: an update is judged for what it changes."""
+    before = set(known.errors)
+    return Verdict(tuple(one for one in verdict.errors if one not in before), verdict.warnings)
+
+
+def too_many_pods(path: str, pods: int, most: int) -> Finding:
+    """Return what is wrong with a TrainJob or runtime that comes to more pods than a TrainJob may have."""
+    count = str(pods) if pods < _COUNTABLE else f"more than {_COUNTABLE}"
+    return Finding(
+        path,
+        f"comes to {count} pods, and a TrainJob may have {most}: ask for fewer. An admin sets the bound as "
+        "limits.podsPerTrainJob in the operator's configuration file",
+    )
+
+
+def _lost_targets(job: Job, runtime: Runtime) -> Verdict:
+    """Judge whether the runtime has what patches speak of."""
+    patches = trees.get(job.tree, "spec", "runtimePatches") or ()
+    template = trees.get(runtime.tree, "spec", "template") or {}
+    try:
+        return Verdict.of(missing.finding for missing in missing_targets(patches, template))
+    except (AttributeError, TypeError):
+        return Verdict()  # a template that has no form of one: resolving says so
 
 
 def _remarks(plugin: Plugin, plan: Plan, old: Job | None) -> Iterator[Finding | str]:
     try:
         yield from plugin.validate(plan, old)
+    except RenderError as error:
+        yield error.finding
     except Exception as error:  # noqa: BLE001 as above
         yield _blame(plugin, error).finding
 
 
 def _blame(plugin: Plugin, error: Exception) -> PluginError:
+    if isinstance(error, RecursionError):
+        return PluginRefusedError(plugin.name, Finding("spec", f"with its runtime, {too_deep()}"))
     if isinstance(error, RefusalError):
         return PluginRefusedError(plugin.name, Finding(error.path, error.problem))
     if isinstance(error, QuantityError):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from trainplane.api import jobset, names
 from trainplane.api import tree as trees
+from trainplane.render.growth import Growth
 from trainplane.render.origin import RUNTIME, Marks, Origin, trainjob
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntim
 class KeptOnce:
     """An object that is made once and then kept, because making it draws something random: an SSH key.
 
-    The operator looks whether it is there; if not, it calls `make` and creates the object, and never changes it.
+    The operator looks whether it is there and the TrainJob's own; if it is not there, it calls `make` and creates the
+    object, and never changes it.
     """
 
     api_version: str
@@ -42,6 +44,8 @@ class KeptOnce:
     name: str
     make: Callable[[], Tree]
     """Return the object's content (everything but apiVersion, kind, name, namespace, owner). May draw."""
+    keys: tuple[str, ...] = ()
+    """The keys of `data` that pods read: an object without them is not taken for the one that is wanted."""
 
 
 def variable(entry: Tree) -> Tree:
@@ -52,17 +56,18 @@ def variable(entry: Tree) -> Tree:
 
 
 class Pen:
-    """What windows write with: the marks of one tree, and who is writing now."""
+    """What windows write with: the marks of one tree, who is writing now, and how much was written."""
 
-    __slots__ = ("marks", "origin")
+    __slots__ = ("growth", "marks", "origin")
 
     def __init__(self) -> None:
+        self.growth = Growth()
         self.marks = Marks()
         self.origin: Origin = RUNTIME
 
     def entries(self, entries: Iterable[Tree], origin: Origin | None) -> list[Tree]:
         """Return copies of entries, marked, to put into a list of the tree."""
-        copies = [trees.copy(entry) for entry in entries]
+        copies = [self.growth.copy(entry) for entry in entries]
         for entry in copies:
             self.marks.entry(entry, origin or self.origin)
         return copies
@@ -72,13 +77,23 @@ class Pen:
         if value is None:
             holder.pop(key, None)
             return
-        holder[key] = trees.copy(value)
+        holder[key] = self.growth.copy(value)
         self.marks.field(holder, key, origin or self.origin)
 
     def write_all(self, holder: Tree, values: Mapping[str, Any], origin: Origin | None) -> None:
         """Write some fields and mark them."""
-        holder.update(values)
+        holder.update(self.growth.copy(values))
         self.marks.fields(holder, values, origin or self.origin)
+
+
+def _digits_below(count: int) -> int:
+    """Return how many digits the numbers from 0 below a count have together."""
+    total, low, width = 0, 0, 1
+    while low < count:
+        high = min(10**width, count)
+        total += width * (high - low)
+        low, width = high, width + 1
+    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +159,13 @@ class PodSet(jobset.ReplicatedJob):
         for job in range(self.replicas):
             for pod in range(self.count):
                 yield self.endpoint(pod, job=job)
+
+    @property
+    def endpoints_length(self) -> int:
+        """How many characters these addresses have together, known without making one."""
+        jobs, pods = max(self.replicas, 0), max(self.count, 0)
+        fixed = len(self.endpoint(0)) - len("00")
+        return jobs * pods * fixed + pods * _digits_below(jobs) + jobs * _digits_below(pods)
 
     def endpoint(self, pod: int, *, job: int = 0) -> str:
         """Return the address of one pod, which is known before there is any."""

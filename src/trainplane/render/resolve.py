@@ -1,18 +1,20 @@
 """From a TrainJob and its runtime to a plan: the runtime's template, the patches, the TrainJob's own words.
 
-    runtime's template ─► runtimePatches, in their order ─► counts ─► what spec.trainer says of the container
+    runtime's template ─► runtimePatches in order, Kueue's last ─► counts ─► what spec.trainer says of the container
 
 What every framework does alike stands here; what a framework needs beyond it is a plugin's. Kueue computes the same
 names, counts and resources from the same two objects with the reference's Go code, so these follow the reference to the
-letter, where it is odd too: `resourcesPerNode` counts only if the runtime has an `mlPolicy`.
+letter, where it is odd too.
 """
 
 from __future__ import annotations
 
+import reprlib
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.bounds import too_deep
 from trainplane.render.errors import PatchError, ResolveError
 from trainplane.render.findings import Finding
 from trainplane.render.merge import (
@@ -24,7 +26,7 @@ from trainplane.render.merge import (
 )
 from trainplane.render.origin import Origin, trainjob
 from trainplane.render.plan import Pen, Plan, variable
-from trainplane.render.resources import is_extended
+from trainplane.render.resources import must_be_equal
 from trainplane.render.targets import missing_targets
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Container, Job, PodSet, Runtime
+
+_LAST: Final = frozenset({names.PATCH_MANAGER_KUEUE})
+"""Managers whose word stands whoever speaks after them in the list: where pods run is what quota was charged for."""
 
 _ADDS_TOLERATIONS: Final = frozenset({names.PATCH_MANAGER_KUEUE})
 """Managers that write what a flavor tolerates and do not mean to take away what the runtime does."""
@@ -63,10 +68,12 @@ def resolve(job: Job, runtime: Runtime) -> Plan:
         for pods in plan.pod_sets:
             _count(pods)
             _speak_for_trainer(pods)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ResolveError(
             Finding("spec.runtimeRef", f"the runtime's template does not have the form of a JobSet: {error}")
         ) from error
+    except RecursionError as error:
+        raise ResolveError(Finding("spec", f"with its runtime, {too_deep()}")) from error
     return plan
 
 
@@ -86,7 +93,7 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         raise PatchError(missing.manager, missing.finding)
     jobs = template["spec"].get("replicatedJobs") or []
     order = {entry.get("name"): place for place, entry in enumerate(jobs)}
-    for patch in patches:
+    for patch in sorted(patches, key=lambda patch: patch.get("manager") in _LAST):
         manager = patch.get("manager", "")
         change = trees.get(patch, "trainingRuntimeSpec", "template") or {}
         merge = Merge(pen.marks, Origin("patch", manager))
@@ -96,7 +103,7 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
             metadata = change.get("metadata") or {}
             merge.into(template["metadata"], metadata, METADATA, f"{at}.metadata")
             if metadata and manager in _LABELS_PODS:
-                merge.into(template["spec"], _on_pods(metadata, order), shape, f"{at}.spec")
+                merge.into(template["spec"], _on_pods(metadata, order, pen), shape, f"{at}.spec")
             merge.into(template["spec"], change.get("spec") or {}, shape, f"{at}.spec")
         except MergeError as error:
             raise PatchError(manager, Finding(error.path, error.problem)) from error
@@ -105,10 +112,10 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         merged.sort(key=lambda entry: order[entry["name"]])
 
 
-def _on_pods(metadata: Tree, jobs: Iterable[str]) -> Tree:
+def _on_pods(metadata: Tree, jobs: Iterable[str], pen: Pen) -> Tree:
     """Return the change that puts a JobSet's metadata on the pods of its jobs too."""
     pod = {"template": {"spec": {"template": {"metadata": metadata}}}}
-    return {"replicatedJobs": [{"name": name, **trees.copy(pod)} for name in jobs]}
+    return {"replicatedJobs": [{"name": name, **pen.growth.copy(pod)} for name in jobs]}
 
 
 def _count(pods: PodSet) -> None:
@@ -139,8 +146,7 @@ def _speak_for_trainer(pods: PodSet) -> None:
     container = container_of_trainer(pods) if said else None
     if container is None:
         return
-    if pods.plan.policy is not None:
-        _merge_resources(container, said.get("resourcesPerNode") or {})
+    _merge_resources(container, said.get("resourcesPerNode") or {})
     if pods.ancestor == names.ANCESTOR_TRAINER:
         _replace(container, said)
     container.set_env(*map(variable, said.get("env") or ()), origin=_ENV)
@@ -156,15 +162,20 @@ def _replace(container: Container, said: Tree) -> None:
 
 
 def _merge_resources(container: Container, said: Tree) -> None:
+    """Lay amounts over the runtime's, resource by resource; of what must be equal, one side speaks for both."""
     limits, requests = _amounts(said, "limits"), _amounts(said, "requests")
     for kind, amounts in (("limits", limits), ("requests", requests)):
         if amounts:
             container.set_resources(kind, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
-    unlimited = {
-        name: amount for name, amount in requests.items() if is_extended(name) and name not in container.limits
+    limited = {
+        name: amount
+        for name, amount in limits.items()
+        if must_be_equal(name) and name not in requests and name in container.requests
     }
-    if unlimited:  # a pod that requests a device and names no limit is refused: say it for the user
-        container.set_resources("limits", unlimited, origin=trainjob("spec.trainer.resourcesPerNode.requests"))
+    requested = {name: amount for name, amount in requests.items() if must_be_equal(name) and name not in limits}
+    for kind, other, amounts in (("limits", "requests", limited), ("requests", "limits", requested)):
+        if amounts:
+            container.set_resources(other, amounts, origin=trainjob(f"spec.trainer.resourcesPerNode.{kind}"))
     container.set_claims(*said.get("claims") or (), origin=trainjob("spec.trainer.resourcesPerNode.claims"))
 
 
@@ -173,5 +184,5 @@ def _amounts(said: Tree, kind: str) -> dict[str, Any]:
     amounts = said.get(kind) or {}
     if isinstance(amounts, dict):
         return amounts
-    problem = f"must be amounts by resource, such as {{cpu: 4, memory: 16Gi}}, and is {amounts!r}"
+    problem = f"must be amounts by resource, such as {{cpu: 4, memory: 16Gi}}, and is {reprlib.repr(amounts)}"
     raise ResolveError(Finding(f"spec.trainer.resourcesPerNode.{kind}", problem))

@@ -17,6 +17,7 @@ An amount that is no quantity raises QuantityError, which names the resource.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +41,8 @@ _OTHER_DEVICES: Final = frozenset(
         "habana.ai/gaudi",
     }
 )
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
+_HUGE: Final = "hugepages-"
 
 
 def gpus(container: Container) -> int:
@@ -60,16 +63,62 @@ def cpus(container: Container) -> int:
     return _quantity(container.requests, "cpu").value() or _quantity(container.limits, "cpu").value()
 
 
-def over_limit(container: Container) -> Iterator[tuple[str, str, str]]:
-    """Yield each resource that a container requests more of than its limit allows, with request and limit."""
-    requests, limits = container.requests, container.limits
-    for name, limit in limits.items():
-        if name in requests and _quantity(requests, name) > _quantity(limits, name):
-            yield name, str(requests[name]), str(limit)
+def claims(container: Container) -> bool:
+    """Say whether a container claims devices (dynamic resource allocation), of which no count is known here."""
+    return bool(container.get("resources", "claims"))
 
 
-def is_extended(name: str) -> bool:
-    """Tell if Kubernetes takes a resource for a device of others', of which a pod's request and limit must be equal."""
+def impossible(container: Container) -> Iterator[tuple[str, str, str]]:
+    """Yield what no container may ask for: whether `limits` or `requests` say it, the resource, and why not.
+
+    Amounts that are no quantities are the schema's to refuse.
+    """
+    if not container.limits and not container.requests:
+        return
+    limits, requests = _quantities(container.limits), _quantities(container.requests)
+    for name, amount in {**requests, **limits}.items():
+        problem = _no_amount(name, amount) or _lonely(name, {*limits, *requests})
+        if problem:
+            yield "limits" if name in limits else "requests", name, f"would have {amount} of {name}, {problem}"
+    for name, request in requests.items():
+        limit = limits.get(name)
+        if must_be_equal(name):
+            if request != limit:
+                said = f"would request {request} of {name} and be limited to {'nothing' if limit is None else limit}"
+                yield "requests", name, f"{said}, and of {name} Kubernetes wants both to be equal"
+        elif limit is not None and request > limit:
+            yield "requests", name, f"would request {request} of {name} and be limited to {limit}"
+
+
+def _quantities(amounts: Tree) -> dict[str, Quantity]:
+    found = {}
+    for name, amount in amounts.items():
+        with contextlib.suppress(QuantityError):
+            found[name] = Quantity.of(amount)
+    return found
+
+
+def _no_amount(name: str, amount: Quantity) -> str:
+    if "/" not in name and name not in _PLAIN and not name.startswith(_HUGE):
+        return f"which Kubernetes does not know: it has {', '.join(_PLAIN)}, and devices as nvidia.com/gpu"
+    if amount < ZERO:
+        return "which is less than nothing"
+    if _is_device(name) and Quantity.of(amount.value()) != amount:
+        return "and a device is whole"
+    return ""
+
+
+def _lonely(name: str, beside: set[str]) -> str:
+    return "and needs cpu or memory beside it" if name.startswith(_HUGE) and not beside & {"cpu", "memory"} else ""
+
+
+def must_be_equal(name: str) -> bool:
+    """Tell if a request of a resource must equal its limit: no device is promised twice, and no huge page."""
+    return _is_device(name) or name.startswith(_HUGE)
+
+
+def _is_device(name: str) -> bool:
+    """Tell if a resource is another's than Kubernetes' own."""
     domain, slash, _ = name.partition("/")
     return bool(slash) and domain != "kubernetes.io" and not domain.endswith(".kubernetes.io")
 

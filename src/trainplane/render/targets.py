@@ -6,18 +6,22 @@ every target would be there.
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import jobset
 from trainplane.api import tree as trees
 from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from trainplane.api.tree import Tree
 
+_SHOWN: Final = 16
+_LONGEST: Final = 64
+"""How many names a message shows, and how many letters of each."""
 _KINDS = (("containers", "container"), ("initContainers", "init container"))
 
 
@@ -32,14 +36,16 @@ class Missing:
 def missing_targets(patches: Iterable[Tree], template: Tree) -> Iterator[Missing]:
     """Yield every replicated job, container and init container that a patch names and the runtime lacks."""
     jobs = {job.name: job for job in jobset.JobSetTemplate(template).jobs}
-    for manager, path, change in job_patches(patches):
+    for manager, change in job_patches(patches):
         job = jobs.get(change.get("name", ""))
         if job is None:
             problem = f"the runtime has no replicated job of this name; it has {_listed(jobs)}"
-            yield Missing(manager, Finding(path, problem))
+            yield Missing(manager, Finding(path_of(manager, change), problem))
             continue
         pod = pod_spec_of(change)
-        present = {kind: [entry.get("name", "") for entry in job.pod_spec.get(kind) or ()] for kind, _ in _KINDS}
+        present = {
+            kind: dict.fromkeys(entry.get("name", "") for entry in job.pod_spec.get(kind) or ()) for kind, _ in _KINDS
+        }
         for (kind, word), (other, other_word) in zip(_KINDS, reversed(_KINDS), strict=True):
             for entry in pod.get(kind) or ():
                 name = entry.get("name", "")
@@ -51,17 +57,22 @@ def missing_targets(patches: Iterable[Tree], template: Tree) -> Iterator[Missing
                     problem = (
                         f"the runtime's job {job.name} has no {word} of this name; it has {_listed(present[kind])}"
                     )
-                place = f"{path}.template.spec.template.spec.{kind}[name={name}]"
+                place = f"{path_of(manager, change)}.template.spec.template.spec.{kind}[name={name}]"
                 yield Missing(manager, Finding(place, problem))
 
 
-def job_patches(patches: Iterable[Tree]) -> Iterator[tuple[str, str, Tree]]:
-    """Yield each patch of a replicated job with its manager and its path in the TrainJob."""
+def job_patches(patches: Iterable[Tree]) -> Iterator[tuple[str, Tree]]:
+    """Yield each patch of a replicated job with its manager."""
     for patch in patches:
         manager = patch.get("manager", "")
-        at = f"spec.runtimePatches[manager={manager}].trainingRuntimeSpec.template.spec.replicatedJobs"
         for change in trees.get(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or ():
-            yield manager, f"{at}[name={change.get('name', '')}]", change
+            yield manager, change
+
+
+def path_of(manager: str, change: Tree) -> str:
+    """Return where a manager's patch of a replicated job stands in the TrainJob."""
+    at = f"spec.runtimePatches[manager={manager}].trainingRuntimeSpec.template.spec.replicatedJobs"
+    return f"{at}[name={change.get('name', '')}]"
 
 
 def pod_spec_of(change: Tree) -> Tree:
@@ -70,5 +81,7 @@ def pod_spec_of(change: Tree) -> Tree:
     return said or {}
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names)) or "none"
+def _listed(names: Collection[str]) -> str:
+    """Return some names as a person reads them: the first few, none of them at length."""
+    shown = ", ".join(str(name)[:_LONGEST] for name in heapq.nsmallest(_SHOWN, names, key=str))
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown or "none"

@@ -88,13 +88,18 @@ CASES = (
         trainer={"resourcesPerNode": {"requests": {GPU: "1", "cpu": "0.5"}}},
     ),
     _case(
+        "torch: more devices than the runtime's, said of one side",
+        step(limits={GPU: "2"}, requests={GPU: "2", "cpu": "1"}),
+        trainer={"resourcesPerNode": {"limits": {GPU: "4"}}},
+    ),
+    _case(
         "plainml",
         step(requests=_SMALL),
         policy={"numNodes": 2},
         trainer={"numNodes": 4, "resourcesPerNode": {"limits": {"memory": "2Gi"}}},
     ),
     _case(
-        "no policy: resourcesPerNode does not count",
+        "no policy: resourcesPerNode counts all the same",
         step(requests=_SMALL),
         policy={},
         trainer={"resourcesPerNode": {"requests": {"cpu": "7"}}},

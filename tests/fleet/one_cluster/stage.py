@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab import jobset, kueue, kwok, trainplane
 from lab.cluster import Cluster
@@ -29,30 +29,30 @@ RACK = 8
 BLOCKS = 2
 
 
-def bring_up(name: str, *, owned: bool) -> Cluster:
-    """Start the cluster and wait until everything in it is ready."""
+def bring_up(name: str, *, owned: bool, settings: dict[str, Any] | None = None) -> Cluster:
+    """Start the cluster and wait until everything in it is ready; `settings` are added to the operator's."""
     cluster = Cluster.up(name, owned=owned)
     try:
         jobset.install(cluster)
         trainplane.install_crds(cluster)
         _add_nodes(cluster)
         kueue.install(cluster, frameworks=FRAMEWORKS)
-        _install_operator(cluster)
+        _install_operator(cluster, settings)
     except BaseException:
         cluster.down()
         raise
     return cluster
 
 
-def _install_operator(cluster: Cluster) -> None:
+def _install_operator(cluster: Cluster, settings: dict[str, Any] | None) -> None:
     """Install our operator with webhooks that are called before Kueue's, as in a real cluster.
 
     Mutating webhooks run in the order of their configurations' names: `defaulter.trainer.kubeflow.org`, then
     `kueue-mutating-webhook-configuration`. The lab's usual prefix would turn that round.
     """
-    trainplane.install(cluster, with_crds=False, with_webhooks=False)
+    trainplane.install(cluster, with_crds=False, with_webhooks=False, settings=settings)
     shipped = trainplane.webhook_configurations()
-    cluster.apply(*beside(cluster, shipped, prefix="a", port=trainplane.WEBHOOK_PORT))
+    cluster.apply(*beside(cluster, shipped, prefix="a", port=trainplane.WEBHOOK_PORT), *trainplane.policies())
 
 
 def _add_nodes(cluster: Cluster) -> None:

@@ -57,12 +57,12 @@ def train_job(namespace: str, name: str, *, runtime_name: str = "torch", **spec:
     }
 
 
-def until(there: Callable[[], Any], what: str) -> Any:
+def until(there: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
     """Ask again until something is so."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + seconds
     while not (found := there()):
         if time.monotonic() > end:
-            raise AssertionError(f"after {SECONDS:g} s still not: {what}")
+            raise AssertionError(f"after {seconds:g} s still not: {what}")
         time.sleep(0.1)
     return found
 

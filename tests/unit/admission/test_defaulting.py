@@ -18,6 +18,7 @@ EARLIER = "2025-01-01T00:00:00Z"
 SENT = "2024-01-01T00:00:00Z"
 
 ME = "example.com/me"
+YOU = "example.com/you"
 A: dict[str, Any] = {"nodeSelector": {"zone": "a"}}
 B: dict[str, Any] = {"nodeSelector": {"zone": "b"}}
 
@@ -69,8 +70,8 @@ class TestTimes:
             pytest.param(entry(ME, time=SENT, **A), entry(ME, time=EARLIER, **A), EARLIER, id="unchanged, other time"),
             pytest.param(entry(ME, **B), entry(ME, time=EARLIER, **A), STAMP, id="changed"),
             pytest.param(entry(ME, time=SENT, **B), entry(ME, time=EARLIER, **A), STAMP, id="changed, with a time"),
-            pytest.param(entry(ME, **A), entry(KUEUE, time=EARLIER, **A), STAMP, id="new manager"),
-            pytest.param(entry(ME, time=SENT, **A), entry(KUEUE, **A), SENT, id="new manager with a time"),
+            pytest.param(entry(ME, **A), entry(YOU, time=EARLIER, **A), STAMP, id="new manager"),
+            pytest.param(entry(ME, time=SENT, **A), entry(YOU, **A), SENT, id="new manager with a time"),
             pytest.param(entry(ME, time=SENT, **A), entry(ME, **A), None, id="unchanged, stored without a time"),
         ],
     )

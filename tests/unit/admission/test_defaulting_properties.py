@@ -198,7 +198,7 @@ ONE_TARGET = st.fixed_dictionaries(
         "annotations": TEXTS,
         "podSpecOverrides": POD.map(lambda pod: [{**pod, "targetJobs": [{"name": "node"}]}]),
         "podTemplateOverrides": POD.map(lambda pod: [{"targetJobs": [{"name": "launcher"}], "spec": pod}]),
-        "runtimePatches": PATCHES.map(lambda patches: [patch for patch in patches if patch["manager"] != OURS]),
+        "runtimePatches": each(["example.com/you", "example.com/me"], entries),
         "runtimeRef": st.just({"name": "torch", "apiGroup": "kubeflow.org"}),
         "trainer": st.fixed_dictionaries({}, optional={"numProcPerNode": st.sampled_from([1, "1", "auto"])}),
     },

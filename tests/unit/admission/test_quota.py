@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.admission.objects import KUEUE, entry, job_patch, replicated_job, runtime, trainjob, with_spec
+from tests.unit.admission.objects import KUEUE, entry, job_patch, plain, replicated_job, runtime, trainjob, with_spec
 from trainplane.admission.defaulting import default_trainjob, needs_runtime
-from trainplane.admission.quota import is_counted, spell_out
+from trainplane.admission.quota import is_counted, judge_counted, spell_out
+from trainplane.admission.trainjobs import validate_trainjob
 from trainplane.api import names
 from trainplane.api.document import read
 from trainplane.api.trainjob import TrainJob
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from trainplane.api.document import Document
     from trainplane.api.runtime import ClusterTrainingRuntime
     from trainplane.api.tree import Tree
+    from trainplane.render.findings import Finding
 
 GPU = "nvidia.com/gpu"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -86,11 +88,11 @@ class TestSpellingOut:
         job = spell_out(asking(requests={GPU: "1"}), with_resources({}))
         assert resources_of(job) == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
-    def test_without_a_policy_the_runtimes_amounts_are_all_that_counts(self) -> None:
-        """The reference's rule, ours too; Kueue 0.19 would count what the TrainJob says."""
-        given = with_resources({"requests": {"cpu": "1"}}, policy={})
+    def test_what_the_job_says_stays_on_a_runtime_without_a_policy_too(self) -> None:
+        given = with_resources({"requests": {"cpu": "1", "memory": "1Gi"}}, policy={})
         given = read({**given.tree, "spec": {"template": given.tree["spec"]["template"]}}, type(given.view))
-        assert resources_of(spell_out(asking(requests={"cpu": "7"}), given)) == {"requests": {"cpu": "1"}}
+        stored = resources_of(spell_out(asking(requests={"cpu": "7"}), given))
+        assert stored == {"requests": {"cpu": "7", "memory": "1Gi"}}
 
     @pytest.mark.parametrize("job", [queued(), queued(trainer={"numNodes": 2})])
     def test_who_says_nothing_is_left_alone(self, job: Tree) -> None:
@@ -125,6 +127,34 @@ class TestSpellingOut:
             one["template"]["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "8"}}
         same = spell_out(job, runtime(launcher, node, policy=policy))
         assert resources_of(same) == {"limits": {"cpu": "8"}, "requests": {"memory": "1Gi"}}
+
+    def test_a_queued_job_that_kueue_would_count_wrongly_is_refused(self) -> None:
+        """Actor with GPUs, learner without: to Kueue, memory would be all that either has."""
+        actor, learner = replicated_job("actor"), replicated_job("learner")
+        container = actor["template"]["spec"]["template"]["spec"]["containers"][0]
+        container["resources"] = {"limits": {GPU: "8"}}
+
+        def judged(job: Tree, *jobs: Tree) -> list[Finding]:
+            return list(judge_counted(job, runtime(*jobs)))
+
+        (finding,) = judged(asking(limits={"memory": "8Gi"}), actor, learner)
+        assert finding.path == "spec.trainer.resourcesPerNode"
+        assert "jobs actor and learner different amounts" in finding.problem
+        assert judged(asking(limits={GPU: "8", "memory": "8Gi"}), actor, learner) == []
+        assert judged(asking(limits={"memory": "8Gi"}), actor) == []
+        assert judged(queued(), actor, learner) == []
+        free = asking(limits={"memory": "8Gi"})
+        del free["metadata"]["labels"]
+        assert judged(free, actor, learner) == []
+        verdict = validate_trainjob(
+            asking(limits={"memory": "8Gi"}),
+            None,
+            runtime=runtime(actor, learner),
+            runtime_source="live",
+            jobset=None,
+            pipeline=plain(),
+        )
+        assert [one.path for one in verdict.errors] == ["spec.trainer.resourcesPerNode"]
 
     amounts = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), st.sampled_from(["1", "2", "500m", "0.5"]))
     sets = st.fixed_dictionaries({}, optional={"limits": amounts, "requests": amounts})

@@ -134,13 +134,11 @@ class TestManagers:
 
 
 class TestNumbers:
-    def test_negative_nodes(self) -> None:
-        assert judged(trainjob(trainer={"numNodes": -1}), pipeline=plain()).errors == (
-            Finding("spec.trainer.numNodes", "must be 0 or more, not -1: it is a number of pods"),
-        )
-
-    def test_no_nodes_are_allowed(self) -> None:
-        assert judged(trainjob(trainer={"numNodes": 0})).allowed
+    @pytest.mark.parametrize("nodes", [0, -1])
+    def test_a_training_has_a_node(self, nodes: int) -> None:
+        problem = f"must be 1 or more, not {nodes}: it is a number of pods"
+        assert judged(trainjob(trainer={"numNodes": nodes})).errors == (Finding("spec.trainer.numNodes", problem),)
+        assert judged(trainjob(trainer={"numNodes": 1})).allowed
 
     @pytest.mark.parametrize("framework", ["torch", "mpi", "flux"])
     @pytest.mark.parametrize("processes", [0, -1])

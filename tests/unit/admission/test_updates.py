@@ -237,7 +237,7 @@ class TestFrozen:
             (AFFINITY, "affinity"),
             ({"volumes": [{"name": "v", "emptyDir": {}}]}, "volumes"),
             ({"serviceAccountName": "other"}, "serviceAccountName"),
-            ({"containers": [{"name": "node", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]}, "containers"),
+            ({"containers": [{"name": "node", "securityContext": {"runAsUser": 1}}]}, "containers"),
             (
                 {"securityContext": {"fsGroup": 1}, "imagePullSecrets": [{"name": "p"}]},
                 "imagePullSecrets of job node, securityContext",

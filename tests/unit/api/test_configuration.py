@@ -44,6 +44,7 @@ def test_nothing_means_all_defaults(text: str) -> None:
     assert found == Configuration()
     assert (found.webhook.port, found.webhook.host) == (9443, "")
     assert (found.metrics.bind_address, found.metrics.secure_serving) == (":8443", True)
+    assert found.metrics.auth.enabled
     assert found.health.health_probe_bind_address == ":8081"
     assert found.leader_election is None
     assert found.cert_management.enable
@@ -52,6 +53,7 @@ def test_nothing_means_all_defaults(text: str) -> None:
     assert (found.client_connection.qps, found.client_connection.burst) == (50, 100)
     assert (found.status_server.port, found.status_server.qps, found.status_server.burst) == (10443, 5, 10)
     assert found.tls.next_protos == ["http/1.1"]
+    assert found.limits.pods_per_train_job == 32_768
 
 
 def test_reads_the_file_that_the_reference_ships() -> None:
@@ -63,6 +65,14 @@ def test_reads_the_file_that_the_reference_ships() -> None:
 def test_a_feature_gate() -> None:
     assert not load("").enabled("TrainJobStatus")
     assert load(HEAD + "featureGates: {TrainJobStatus: true}").enabled("TrainJobStatus")
+
+
+def test_patches_may_be_held_to_some_fields() -> None:
+    assert load("").admission.allowed_runtime_patches is None
+    assert load(HEAD + "admission: {allowedRuntimePatches: []}").admission.allowed_runtime_patches == []
+    path = "template.spec.replicatedJobs[*].template.spec.template.spec.nodeSelector"
+    found = load(f"{HEAD}admission:\n  allowedRuntimePatches: ['{path}']")
+    assert found.admission.allowed_runtime_patches == [path]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +98,8 @@ def test_a_feature_gate() -> None:
         (HEAD + "leaderElection: {leaseDuration: 10s}", "leaseDuration: must be longer than renewDeadline"),
         (HEAD + "leaderElection: {retryPeriod: 10s}", "renewDeadline: must be longer than retryPeriod"),
         (HEAD + "leaderElection: {retryPeriod: 0s}", "retryPeriod: must be longer than 0"),
+        (HEAD + "admission: {allowedRuntimePatches: [x..y]}", "admission.allowedRuntimePatches[0]: 'x..y' is no path"),
+        (HEAD + "admission: {allowedRuntimePatches: [template, template.specs]}", "[1]: 'template.specs': there is no"),
         (HEAD + "webhook: {port: 1, port: 2}", "port: stands twice"),
         (HEAD + "webhook: [", "not YAML"),
         ("- a", "the document: expected object, got array"),

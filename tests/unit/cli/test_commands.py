@@ -24,6 +24,7 @@ from tests.unit.hub.check_objects import (
     train_job,
     worker_facts,
 )
+from tests.unit.hub.fakeworker import cluster, serving
 from trainplane.cli import fleet_check, fleet_sync, main
 from trainplane.cli.output import Output
 from trainplane.hub.check.facts import Unseen, WorkerFacts
@@ -42,7 +43,7 @@ class Served:
     """A hub and a worker that answer from a thread of their own, as clusters do for a command."""
 
     def __init__(self, folder: Path) -> None:
-        self.hub, self.worker = FakeCluster(), FakeCluster(tokens={"t"})
+        self.hub, self.worker = FakeCluster(), FakeCluster(tokens={"t"}, tls=serving())
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
@@ -52,13 +53,17 @@ class Served:
         self.hub.put_worker("worker1", self.worker)
         self.worker.fill(content())
         self.kubeconfig = folder / "config"
-        entries = {"hub": self.hub.url, "own": self.worker.url, "dead": "http://127.0.0.1:9"}
+        entries = {
+            "hub": {"server": self.hub.url},
+            "own": cluster(self.worker.url),
+            "dead": {"server": "http://127.0.0.1:9"},
+        }
         self.kubeconfig.write_text(
             yaml.safe_dump(
                 {
                     "current-context": "hub",
                     "contexts": [{"name": name, "context": {"cluster": name, "user": "me"}} for name in entries],
-                    "clusters": [{"name": name, "cluster": {"server": server}} for name, server in entries.items()],
+                    "clusters": [{"name": name, "cluster": entry} for name, entry in entries.items()],
                     "users": [{"name": "me", "user": {"token": "t"}}],
                 }
             )

@@ -70,3 +70,17 @@ def test_data_is_json() -> None:
     stream = io.StringIO()
     Output(stream).json({"a": [1]})
     assert json.loads(stream.getvalue()) == {"a": [1]}
+
+
+def test_nobody_elses_text_steers_the_terminal() -> None:
+    stream = io.StringIO()
+    output = Output(stream, width=80, colours=True)
+    forged = "a\033[2J\x9b31mb\x08\u202ec"
+    output.line(forged, colour="red", after=forged)
+    output.item("x", "red", forged, forged, indent=2)
+    output.diff(f"+{forged}", indent=2)
+    shown = stream.getvalue()
+    for painted in ("\033[31m", "\033[32m", "\033[0m"):
+        shown = shown.replace(painted, "")
+    assert "\\x1b[2J\\x9b31mb\\x08\\u202ec" in shown
+    assert all(one.isprintable() or one == "\n" for one in shown)

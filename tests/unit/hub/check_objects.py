@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
+from tests.unit.hub.fakeworker import kubeconfig
 from trainplane.hub import resources
 from trainplane.hub.check.facts import NEEDED, PERMISSIONS, ClusterFacts, Facts, Unseen, WorkerFacts
 from trainplane.kube.errors import ForbiddenError, NotFoundError
@@ -167,15 +167,7 @@ class FakeCluster(FakeServer):
                 self.put(resource, tree)
 
     def put_worker(self, name: str, worker: FakeServer, *, token: str = "t") -> None:  # noqa: S107 no secret
-        text = yaml.safe_dump(
-            {
-                "current-context": "w",
-                "contexts": [{"name": "w", "context": {"cluster": "w", "user": "mk"}}],
-                "clusters": [{"name": "w", "cluster": {"server": worker.url}}],
-                "users": [{"name": "mk", "user": {"token": token}}],
-            }
-        )
-        data = {"kubeconfig": base64.b64encode(text.encode()).decode()}
+        data = {"kubeconfig": base64.b64encode(kubeconfig(worker.url, token).encode()).decode()}
         self.put(resources.SECRETS, {"metadata": {"name": name, "namespace": "kueue-system"}, "data": data})
 
     def _act(self, verb: Any, request: web.Request, target: Any, body: bytes, fault: Any) -> Tree:

@@ -30,7 +30,7 @@ from trainplane.hub.resources import (
     WORKLOADS,
 )
 from trainplane.hub.served.api import Api
-from trainplane.hub.served.authority import Access, FrontProxy, User
+from trainplane.hub.served.authority import Access, FrontProxy
 from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
     from trainplane.kube.testing.podlogs import ContainerLogs
@@ -138,7 +139,7 @@ class HubStage:
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
-        self.server = Server(api, proxy, listen, tls=serving.context, ready=lambda: self.unready)
+        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port

@@ -1,25 +1,28 @@
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
+from tests.unit.hub.fakeworker import cluster
 from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.hub.served.authority import (
     CONFIG_MAP,
     Access,
     Authorizer,
     FrontProxy,
-    User,
     authenticate,
     front_proxy,
     load_front_proxy,
 )
+from trainplane.kube.access import User
 from trainplane.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
 
-PROXY = FrontProxy("PEM", frozenset({"front-proxy"}))
+PEM = base64.b64decode(cluster("")["certificate-authority-data"]).decode()
+PROXY = FrontProxy(PEM, frozenset({"front-proxy"}))
 CERTIFICATE = {"subject": ((("organizationName", "lab"),), (("commonName", "front-proxy"),))}
 HEADERS = [("X-Remote-User", "ana"), ("X-Remote-Group", "dev"), ("x-remote-group", "system:authenticated")]
 LOG = Access("get", "team", "x", "log")
@@ -27,7 +30,7 @@ LOG = Access("get", "team", "x", "log")
 
 def test_the_configmap_says_whom_to_believe() -> None:
     data = {
-        "requestheader-client-ca-file": "PEM",
+        "requestheader-client-ca-file": PEM,
         "requestheader-allowed-names": '["front-proxy","other"]',
         "requestheader-username-headers": '["X-User"]',
         "requestheader-group-headers": '["X-Group"]',
@@ -35,10 +38,47 @@ def test_the_configmap_says_whom_to_believe() -> None:
         "requestheader-extra-headers-prefix": '["X-More-"]',
     }
     names = frozenset({"front-proxy", "other"})
-    assert front_proxy({"data": data}) == FrontProxy("PEM", names, ("X-User",), ("X-Group",), (), ("X-More-",))
-    assert front_proxy({"data": {"requestheader-client-ca-file": "PEM"}}) == FrontProxy("PEM")
-    assert front_proxy({"data": {"client-ca-file": "PEM"}}) is None
-    assert front_proxy({}) is None
+    assert front_proxy({"data": data}) == FrontProxy(PEM, names, ("X-User",), ("X-Group",), (), ("X-More-",))
+
+
+@pytest.mark.parametrize("empty", ["", "[]", "null"])
+def test_an_empty_list_of_names_is_any_as_for_kubernetes(empty: str) -> None:
+    data = {"requestheader-client-ca-file": PEM, "requestheader-username-headers": '["X-Remote-User"]'}
+    for given in (data, {**data, "requestheader-allowed-names": empty}):
+        proxy = front_proxy({"data": given})
+        assert authenticate(proxy, {"subject": ((("commonName", "any"),),)}, HEADERS) == User("ana")
+
+
+def test_headers_that_the_api_server_does_not_list_are_users_words() -> None:
+    proxy = front_proxy({"data": {"requestheader-client-ca-file": PEM}})
+    assert (proxy.user_headers, proxy.group_headers, proxy.uid_headers, proxy.extra_prefixes) == ((), (), (), ())
+    with pytest.raises(UnauthorizedError, match="names no user"):
+        authenticate(proxy, CERTIFICATE, HEADERS)
+
+
+LISTS = (
+    "requestheader-allowed-names",
+    "requestheader-username-headers",
+    "requestheader-group-headers",
+    "requestheader-uid-headers",
+    "requestheader-extra-headers-prefix",
+)
+
+
+@pytest.mark.parametrize("key", LISTS)
+@pytest.mark.parametrize(
+    "value", ["[front-proxy]", "front-proxy", '"front-proxy"', "{}", "[1]", '["a", ""]', '[" "]', "["]
+)
+def test_a_list_that_cannot_be_read_is_believed_by_nobody(key: str, value: str) -> None:
+    data = dict.fromkeys(LISTS, '["X"]') | {"requestheader-client-ca-file": PEM, key: value}
+    with pytest.raises(UnauthorizedError, match=f"has a {key} that is no JSON list of names: nobody is believed"):
+        front_proxy({"data": data})
+
+
+@pytest.mark.parametrize("authority", ["PEM", "-----BEGIN CERTIFICATE-----", "\u00e9", PEM + "\u00e9", None, ""])
+def test_an_authority_that_is_none_is_believed_by_nobody(authority: str | None) -> None:
+    with pytest.raises(UnauthorizedError, match="requestheader-client-ca-file"):
+        front_proxy({"data": {"requestheader-client-ca-file": authority}})
 
 
 async def test_a_cluster_without_aggregation_is_told() -> None:
@@ -48,9 +88,9 @@ async def test_a_cluster_without_aggregation_is_told() -> None:
         server.put(CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP, "namespace": "kube-system"}, "data": {}})
         with pytest.raises(UnauthorizedError, match="--requestheader-client-ca-file"):
             await load_front_proxy(client)
-        data = {"requestheader-client-ca-file": "PEM"}
+        data = {"requestheader-client-ca-file": PEM}
         server.put(CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP, "namespace": "kube-system"}, "data": data})
-        assert (await load_front_proxy(client)).authority == "PEM"
+        assert (await load_front_proxy(client)).authority == PEM
 
 
 def test_the_api_server_says_who_asks() -> None:
@@ -78,7 +118,7 @@ def test_nobody_else_is_believed(certificate: Any, headers: list[tuple[str, str]
 
 
 def test_without_names_any_certificate_of_the_authority_will_do() -> None:
-    assert authenticate(FrontProxy("PEM"), {"subject": ((("commonName", "any"),),)}, HEADERS).name == "ana"
+    assert authenticate(FrontProxy(PEM), {"subject": ((("commonName", "any"),),)}, HEADERS).name == "ana"
 
 
 class Reviewer:
@@ -96,7 +136,7 @@ class Reviewer:
 
 def authorizer(reviewer: Reviewer, **settings: Any) -> tuple[Authorizer, FakeClock]:
     clock = FakeClock()
-    return Authorizer(reviewer, clock, **settings), clock  # type: ignore[arg-type]
+    return Authorizer(reviewer, clock, **settings), clock
 
 
 async def test_the_hub_is_asked_with_all_that_it_knows_of_the_user() -> None:
@@ -171,6 +211,6 @@ async def test_the_memory_is_bounded() -> None:
     asks, _ = authorizer(reviewer, most=10)
     for number in range(30):
         await asks.check(User(f"user-{number}"), LOG)
-    assert len(asks._known) == 10
+    assert len(asks._reviews._allowed) == 10
     await asks.check(User("user-29"), LOG)
     assert len(reviewer.reviews) == 30

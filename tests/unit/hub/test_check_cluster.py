@@ -56,10 +56,18 @@ def test_permissions_that_cannot_be_asked_are_unseen_and_none_are_nothing() -> N
     assert check.findings == ()
 
 
+@pytest.mark.parametrize("reason", ["BadKubeConfig", "InsecureKubeConfig"])
+def test_what_kueue_quotes_of_a_kubeconfig_is_not_repeated(reason: str) -> None:
+    said = 'duplicate name "w" in list: [{w {hunter2}}]'
+    active = {"type": "Active", "status": "False", "reason": reason, "message": said}
+    (finding,) = judge_connection(worker_facts(active=active)).findings
+    assert finding.problem.endswith(f"{reason}: for its message see kubectl describe multikueuecluster worker1")
+
+
 def test_each_refusal_of_the_kubeconfig_is_a_finding() -> None:
-    findings = judge_credentials(worker_facts(refusals=("user 'a' runs a program", "b"), permissions={}), NOW).findings
+    findings = judge_credentials(worker_facts(refusals=("users[0].user.exec", "b"), permissions={}), NOW).findings
     assert [finding.problem for finding in findings] == [
-        "Secret kueue-system/worker1: user 'a' runs a program",
+        "Secret kueue-system/worker1: users[0].user.exec",
         "Secret kueue-system/worker1: b",
     ]
 

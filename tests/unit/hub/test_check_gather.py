@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.hub.check_objects import FakeCluster, content, multikueue, runtime, train_job
+from tests.unit.hub.fakeworker import serving
 from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
 from trainplane.hub.check.gather import gather, trainjob_named
 from trainplane.hub.check.judge import check, judge
@@ -45,7 +46,7 @@ class Fleet:
 @pytest.fixture
 async def fleet() -> AsyncIterator[Fleet]:
     """A hub with one worker, all well."""
-    async with FakeCluster() as hub, FakeCluster(tokens={"t"}) as worker, hub.client() as client:
+    async with FakeCluster() as hub, FakeCluster(tokens={"t"}, tls=serving()) as worker, hub.client() as client:
         hub.fill({**content(checks=("mk",)), **multikueue("worker1")})
         hub.put_worker("worker1", worker)
         worker.fill(content())
@@ -118,7 +119,7 @@ async def test_own_eyes_see_what_multikueue_may_not(fleet: Fleet) -> None:
 
 
 async def test_a_worker_that_is_gone_is_trouble_and_the_others_are_judged(fleet: Fleet) -> None:
-    async with FakeCluster(tokens={"t"}) as second:
+    async with FakeCluster(tokens={"t"}, tls=serving()) as second:
         second.fill(content())
         for cluster in multikueue("worker1", "worker2")[MULTIKUEUE_CLUSTERS]:
             fleet.hub.put(MULTIKUEUE_CLUSTERS, cluster)
@@ -147,8 +148,9 @@ async def test_a_kubeconfig_that_kueue_refuses_is_not_tried(fleet: Fleet) -> Non
     text = "clusters: [{name: w, cluster: {server: 'https://a', insecure-skip-tls-verify: true}}]"
     secret = {**secret, "data": {"kubeconfig": base64.b64encode(text.encode()).decode()}}
     fleet.hub.put(SECRETS, secret)
-    (finding,) = (await check(fleet.client, fleet.workers)).worker("worker1").findings
-    assert "insecure-skip-tls-verify" in finding.problem
+    insecure, current = (await check(fleet.client, fleet.workers)).worker("worker1").findings
+    assert "Secret kueue-system/worker1: clusters[0].cluster.insecure-skip-tls-verify (line 1)" in insecure.problem
+    assert current.problem == "Secret kueue-system/worker1: current-context is missing: name the context to use"
     assert fleet.worker.requests == []
 
 

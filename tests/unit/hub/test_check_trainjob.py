@@ -255,7 +255,8 @@ def test_a_resource_without_quota_and_a_flavor_that_does_not_fit_are_named() -> 
     (finding,) = on_worker(train_job(), cluster)
     assert finding.problem.startswith("flavor default of ClusterQueue shared does not fit the pods of node")
     blind = altered(cluster, RESOURCE_FLAVORS, Unseen("forbidden", "403"))
-    assert on_worker(train_job(), blind) == ()
+    (finding,) = on_worker(train_job(), blind)
+    assert finding.level == "unseen"
 
 
 def test_a_worker_that_the_queue_does_not_send_to_is_not_judged() -> None:

@@ -11,7 +11,8 @@ import msgspec
 from tests.unit.hub.hubstage import PATIENCE, ROOT, HubStage
 from trainplane.hub.resources import TRAINJOBS
 from trainplane.hub.served import api
-from trainplane.hub.served.logs import Follow
+from trainplane.hub.served.following import Follow
+from trainplane.hub.served.readers import Readers, ReaderSettings
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
 
@@ -310,3 +311,32 @@ async def test_a_reader_that_leaves_is_let_go(stage: HubStage, monkeypatch: pyte
         assert await answer.content.readline() == b"line 0\n"
         assert reading == 1
     await stage.until(lambda: reading == 0)
+
+
+async def test_one_user_reads_only_so_many_logs_at_once(stage: HubStage) -> None:
+    stage.server._api.readers = Readers(ReaderSettings(user=1))  # type: ignore[attr-defined] # the Api's
+    stage.put_job()
+    stage.print(stage.put_pod(), 2)
+    await stage.until_log(2)
+    path = f"{ROOT}/namespaces/team/trainjobs/x/log?follow=true"
+    async with stage.session() as session:
+        async with session.get(path, headers={"X-Remote-User": "ana"}) as following:
+            assert await following.content.readline() == b"line 0\n"
+            refused = await stage.get("x/log")
+            assert (refused.status, msgspec.json.decode(refused.body)["reason"]) == (429, "TooManyRequests")
+            assert 'user "ana" reads 1 logs already' in msgspec.json.decode(refused.body)["message"]
+            assert (await stage.get("x/log", user="ben")).status == 200
+            assert (await stage.get("x/pods")).status == 200
+        async with asyncio.timeout(PATIENCE):
+            while (await stage.get("x/log")).status == 429:
+                pass
+
+
+async def test_text_can_be_limited_to_its_first_bytes(stage: HubStage) -> None:
+    stage.put_job(condition="Complete")
+    logs = stage.put_pod()
+    stage.print(logs, 10)
+    await stage.until_log(10)
+    assert (await stage.get("x/log?limitBytes=10")).text == "line 0\nlin"
+    assert (await stage.get("x/log?limitBytes=10&follow=true&tailLines=2")).text == "line 8\nlin"
+    assert (await stage.get("x/log?limitBytes=10000")).text.splitlines() == numbered(10)

@@ -28,6 +28,7 @@ def test_parameters_are_read() -> None:
     assert parse({"follow": "true", "rank": "all", "tailLines": "5", "sinceSeconds": "60"}) == LogQuery(
         follow=True, rank=None, tail_lines=5, since_seconds=60
     )
+    assert parse({"limitBytes": "7"}) == LogQuery(limit_bytes=7)
     assert parse({"previous": "1", "timestamps": "", "container": "c", "step": "s", "rank": "7"}) == LogQuery(
         previous=True, timestamps=True, container="c", step="s", rank=7
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,10 @@ from trainplane.hub.errors import NoLogError
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.lines import note
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.served.following import Follow
 from trainplane.hub.served.logquery import LogQuery
-from trainplane.hub.served.logs import Follow, read
+from trainplane.hub.served.logs import read
+from trainplane.hub.served.readers import Readers
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from trainplane.hub.kept.keptjob import KeptJob
 
+READERS = Readers()
 PATIENCE = 60
 """Seconds for what must happen: for a bug, not for pacing."""
 
@@ -118,7 +122,7 @@ class Reader:
     def __init__(self, job: KeptJob, *, followed: bool = True, **query: object) -> None:
         self.lines: list[str] = []
         self.followed = followed
-        follow = Follow(job, LogQuery(follow=True, **query), lambda _: self.followed, START)  # type: ignore[arg-type]
+        follow = Follow(job, LogQuery(follow=True, **query), lambda _: self.followed, START, READERS)  # type: ignore[arg-type]
         self.task = asyncio.create_task(self._read(follow))
 
     async def _read(self, follow: Follow) -> None:
@@ -206,24 +210,64 @@ async def test_following_begins_with_the_last_lines(archive: Archive) -> None:
     assert reader.lines == ["line 98", "line 99", "line 100"]
 
 
-async def test_a_slow_reader_holds_back_what_is_read_for_it(archive: Archive) -> None:
+async def test_a_reader_that_stands_still_holds_one_chunk(archive: Archive) -> None:
     job, kept = keep(archive, pod(), numbered(60_000))
     kept.journal("node", 0).finish("ended")
     archive.mark(job, finished=True)
-    follow = Follow(job, LogQuery(follow=True), lambda _: True, START)
-    text = follow.text()
-    await anext(text)
-    for _ in range(20):
-        await asyncio.sleep(0)
-    assert follow._queue.qsize() <= 256
-    assert sum([chunk.count(b"\n") async for chunk in text]) > 50_000
+    text = Follow(job, LogQuery(follow=True), lambda _: True, START, READERS).text()
+    read = len(await anext(text))
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            read += len(await anext(text))
+            await asyncio.sleep(0)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 300_000, "a chunk of 64 KiB, as it is kept and as it is shown"
+    assert read + sum([len(chunk) async for chunk in text]) == sum(len(f"line {number}\n") for number in range(60_000))
+
+
+async def test_a_reader_that_is_overtaken_is_told_what_it_missed(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "small", Retention(job_bytes=300_000), FakeClock())
+    job, kept = keep(archive, pod(), numbered(3000))
+    text = Follow(job, LogQuery(follow=True), lambda _: True, START, READERS).text()
+    first = (await anext(text)).decode().splitlines()
+    for start in range(3000, 30_000, 100):
+        keep(archive, pod(), numbered(100, start))
+    kept.journal("node", 0).finish("ended")
+    archive.mark(job, finished=True)
+    rest = b"".join([chunk async for chunk in text]).decode().splitlines()
+    remarks = [line for line in rest if "bytes of older lines are no longer kept" in line]
+    shown = [*first, *(line for line in rest if line not in remarks)]
+    missed = sum(int(line.split()[1]) for line in remarks)
+    assert (shown[0], shown[-1]) == ("line 0", "line 29999")
+    assert sum(len(line) for line in numbered(30_000)) + 30_000 == missed + sum(
+        len(numbered(1, int(line.split()[1]))[0]) + 1 for line in shown
+    )
+    numbers = [int(line.split()[1]) for line in shown]
+    assert numbers == sorted(numbers)
+    archive.close()
+
+
+async def test_a_rank_that_prints_all_the_time_does_not_silence_others(archive: Archive) -> None:
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
+    keep(archive, pod("n-0"), numbered(1))
+    keep(archive, pod("n-1", index=1), numbered(1))
+    text = Follow(job, LogQuery(follow=True, rank=None), lambda _: True, START, READERS).text()
+    assert (await anext(text)).count(b"\n") == 2
+    keep(archive, pod("n-0"), numbered(50_000, 1))
+    keep(archive, pod("n-1", index=1), numbered(1, 1))
+    assert {(await anext(text))[:8] for _ in range(2)} == {b"[node-0]", b"[node-1]"}
+    await text.aclose()
 
 
 async def test_a_reader_that_leaves_takes_its_tasks_along(archive: Archive) -> None:
     job, _ = keep(archive, pod(), numbered(3))
     before = len(asyncio.all_tasks())
-    text = Follow(job, LogQuery(follow=True), lambda _: True, START).text()
+    text = Follow(job, LogQuery(follow=True), lambda _: True, START, READERS).text()
     await anext(text)
     await text.aclose()
     await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) == before
+    assert [journal.readers for journal in job.journals] == [set()]

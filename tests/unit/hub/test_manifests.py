@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from trainplane.hub import settings
+from trainplane.hub.certificates import owner_service
+from trainplane.hub.front.main import TOKEN
 from trainplane.hub.served.authority import GROUP, VERSION
 from trainplane.hub.served.documents import ROOT, SUBRESOURCES
+from trainplane.hub.served.fronts import AUDIENCE
 
 FOLDER = Path(__file__).resolve().parents[3] / "manifests" / "hub"
 
@@ -21,8 +24,9 @@ def documents(name: str) -> list[Tree]:
     return [document for document in yaml.safe_load_all((FOLDER / f"{name}.yaml").read_text()) if document]
 
 
-def find(name: str, kind: str) -> Tree:
-    (found,) = [document for document in documents(name) if document["kind"] == kind]
+def find(file: str, kind: str, name: str | None = None) -> Tree:
+    kinds = [document for document in documents(file) if document["kind"] == kind]
+    (found,) = [document for document in kinds if name in {None, document["metadata"]["name"]}]
     return found
 
 
@@ -31,12 +35,13 @@ def grants(rules: list[Tree], group: str, resource: str, verb: str) -> bool:
 
 
 def test_the_api_service_is_the_group_that_is_served_by_the_service_that_is_certified() -> None:
-    api, service = find("apiservice", "APIService"), find("server", "Service")
+    api, service = find("apiservice", "APIService"), find("front", "Service")
     assert api["metadata"]["name"] == f"{VERSION}.{GROUP}"
     assert f"/apis/{api['spec']['group']}/{api['spec']['version']}" == ROOT
     default = settings.Settings(data=Path())
     assert api["spec"]["service"] == {"name": default.service, "namespace": default.namespace}
     assert (service["metadata"]["name"], service["metadata"]["namespace"]) == (default.service, default.namespace)
+    assert find("server", "Service")["metadata"]["name"] == owner_service(default.service)
     assert api["spec"]["groupPriorityMinimum"] < 1000, "kubectl get trainjobs must stay the trainer's"
 
 
@@ -51,6 +56,34 @@ def test_the_deployments_flags_are_flags() -> None:
     assert find("server", "Deployment")["spec"]["strategy"] == {"type": "Recreate"}
 
 
+def test_the_owner_believes_the_account_that_the_fronts_run_as() -> None:
+    (container,) = find("server", "Deployment")["spec"]["template"]["spec"]["containers"]
+    spec = find("front", "Deployment")["spec"]["template"]["spec"]
+    account = find("rbac", "ServiceAccount", spec["serviceAccountName"])["metadata"]
+    assert settings.parse(container["args"]).front_account == (
+        f"system:serviceaccount:{account['namespace']}:{account['name']}"
+    )
+    (token,) = spec["volumes"][0]["projected"]["sources"]
+    assert token["serviceAccountToken"]["audience"] == AUDIENCE
+    (mount,) = spec["containers"][0]["volumeMounts"]
+    assert Path(mount["mountPath"]) / token["serviceAccountToken"]["path"] == TOKEN
+
+
+def test_fronts_are_never_all_away() -> None:
+    deployment, budget = find("front", "Deployment")["spec"], find("front", "PodDisruptionBudget")["spec"]
+    assert deployment["replicas"] > 1
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert budget["minAvailable"] == 1
+    assert budget["selector"] == deployment["selector"]
+
+
+def test_a_front_may_nothing_but_be_believed() -> None:
+    rules = find("rbac", "ClusterRole", "trainplane-hub-front")["rules"]
+    assert [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in rules] == [
+        (["apiservices"], [f"{VERSION}.{GROUP}"], ["get", "patch"])
+    ]
+
+
 def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
     writes = {"create", "update", "patch", "delete", "deletecollection", "*"}
     found = {
@@ -62,6 +95,7 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
     }
     assert found == {
         ("subjectaccessreviews", "create"),
+        ("tokenreviews", "create"),
         ("apiservices", "patch", f"{VERSION}.{GROUP}"),
         ("secrets", "update", "trainplane-hub-cert"),
         ("secrets", "create"),
@@ -79,10 +113,11 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
         ("", "pods/log", "get"),
         ("", "events", "list"),
         ("authorization.k8s.io", "subjectaccessreviews", "create"),
+        ("authentication.k8s.io", "tokenreviews", "create"),
     ],
 )
 def test_the_server_may_what_it_must(group: str, resource: str, verb: str) -> None:
-    assert grants(find("rbac", "ClusterRole")["rules"], group, resource, verb)
+    assert grants(find("rbac", "ClusterRole", "trainplane-hub")["rules"], group, resource, verb)
 
 
 @pytest.mark.parametrize(("resource", "verb"), [("pods", "watch"), ("pods/log", "get"), ("events", "list")])

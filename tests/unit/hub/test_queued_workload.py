@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hub.queued_world import GPU, holder, pod_set, workload
+from tests.unit.hub.queued_world import GPU, NOW, holder, pod_set, workload
 from trainplane.api.quantity import Quantity
 from trainplane.hub.queued.workload import (
     ends_at,
@@ -101,9 +101,9 @@ def test_an_eviction_puts_a_workload_behind_only_for_some_reasons(reason: str, s
 )
 def test_who_does_not_wait(change: Any) -> None:
     tree = workload()
-    assert waits(tree)
+    assert waits(tree, NOW)
     change(tree)
-    assert not waits(tree)
+    assert not waits(tree, NOW)
 
 
 def test_gates_are_read_one_by_one() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.settings import Settings, parse
 
 
@@ -25,12 +26,16 @@ def test_flags() -> None:
         "--keep-total-bytes=1Gi",
         "--keep-finished=2d",
         "--keep-deleted=30m",
+        "--readers=9",
+        "--readers-per-user=3",
+        "--readers-per-namespace=5",
         "--log-level=debug",
     ]
     found = parse(flags)
     assert (found.kubeconfig, found.namespace, found.service, found.kueue_namespace) == ("/k", "hub", "view", "kueue")
     assert (found.listen.host, found.listen.port, found.certificates) == ("10.0.0.1", 9443, Path("/tls"))
     assert found.retention == Retention(5 << 20, 1 << 30, 172800.0, 1800.0)
+    assert found.readers == ReaderSettings(user=3, namespace=5, total=9)
     assert found.log_level == "debug"
     assert parse(["--data=d", "--listen=[::1]:80"]).listen.host == "::1"
     assert parse(["--data=d", "--listen=:80"]).listen.host is None

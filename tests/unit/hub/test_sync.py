@@ -17,6 +17,7 @@ from tests.unit.hub.check_objects import (
     train_job,
     worker_facts,
 )
+from tests.unit.hub.fakeworker import serving
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import ClusterFacts, Unseen, WorkerFacts
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAINING_RUNTIMES, TRAINJOBS
@@ -175,7 +176,7 @@ class Fleet:
 @pytest.fixture
 async def fleet() -> AsyncIterator[Fleet]:
     """A hub with one worker that has neither of its runtimes."""
-    async with FakeCluster() as hub, FakeCluster(tokens={"t"}) as worker, hub.client() as client:
+    async with FakeCluster() as hub, FakeCluster(tokens={"t"}, tls=serving()) as worker, hub.client() as client:
         hub.fill({**content(checks=("mk",)), **multikueue("worker1")})
         hub.put_worker("worker1", worker)
         worker.fill({**content(), CLUSTER_TRAINING_RUNTIMES: [], TRAINING_RUNTIMES: []})
@@ -232,7 +233,7 @@ async def test_a_worker_that_refuses_is_told_and_the_rest_is_done(fleet: Fleet) 
                 raise ForbiddenError("may not patch trainingruntimes")
             return super()._act(verb, request, target, body, fault)
 
-    async with Refusing(tokens={"t"}) as worker:
+    async with Refusing(tokens={"t"}, tls=serving()) as worker:
         worker.fill({**content(), CLUSTER_TRAINING_RUNTIMES: [], TRAINING_RUNTIMES: []})
         fleet.hub.put_worker("worker1", worker)
         found = await fleet.sync(apply=True)

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import base64
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
+from tests.unit.hub.fakeworker import kubeconfig, serving
 from trainplane.hub.errors import HubError, NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
 from trainplane.hub.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, NAMESPACES, SECRETS
 from trainplane.hub.workers import Source, Workers, ordered, reaching
@@ -20,17 +21,6 @@ if TYPE_CHECKING:
     from trainplane.kube.config import Config
 
 Tree = dict[str, Any]
-
-
-def kubeconfig(server: str, token: str = "t") -> str:  # noqa: S107 no secret
-    return yaml.safe_dump(
-        {
-            "current-context": "worker",
-            "contexts": [{"name": "worker", "context": {"cluster": "worker", "user": "multikueue"}}],
-            "clusters": [{"name": "worker", "cluster": {"server": server}}],
-            "users": [{"name": "multikueue", "user": {"token": token}}],
-        }
-    )
 
 
 def put_worker(hub: FakeServer, name: str, text: str, *, key: str = "kubeconfig") -> None:
@@ -48,7 +38,7 @@ async def hub() -> AsyncIterator[FakeServer]:
 
 @pytest.fixture
 async def worker() -> AsyncIterator[FakeServer]:
-    async with FakeServer(tokens={"t"}) as server:
+    async with FakeServer(tokens={"t"}, tls=serving()) as server:
         yield server
 
 
@@ -165,7 +155,35 @@ async def test_a_secret_that_is_no_text_is_refused(hub: FakeServer, workers: Wor
     put_worker(hub, "worker1", "x")
     data = {"kubeconfig": base64.b64encode(b"\xff\xfe").decode()}
     hub.put(SECRETS, {"metadata": {"name": "worker1-secret", "namespace": "kueue-system"}, "data": data})
-    with pytest.raises(WorkerCredentialsError, match="is not text"):
+    with pytest.raises(WorkerCredentialsError, match="is not text") as caught:
+        await workers.client("worker1")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None, "what could not be decoded would be in it"
+
+
+async def test_a_file_that_never_ends_or_begins_is_not_waited_for(
+    hub: FakeServer, workers: Workers, tmp_path: Path
+) -> None:
+    pipe, large = tmp_path / "pipe", tmp_path / "large"
+    os.mkfifo(pipe)
+    large.write_bytes(b"#" * ((1 << 20) + 1))
+    for file, says in (
+        (pipe, "it is no file"),
+        ("/dev/zero", "it is no file"),
+        (tmp_path, "Is a directory|it is no file"),
+        (large, "is longer"),
+    ):
+        source = {"kubeConfig": {"locationType": "Path", "location": str(file)}}
+        hub.put(MULTIKUEUE_CLUSTERS, {"metadata": {"name": "worker1"}, "spec": {"clusterSource": source}})
+        with pytest.raises(WorkerCredentialsError, match=says):
+            await workers.client("worker1")
+
+
+async def test_a_secret_with_many_keys_does_not_fill_the_log(hub: FakeServer, workers: Workers) -> None:
+    put_worker(hub, "worker1", "x")
+    data = {f"key{number:04}": "eA==" for number in range(3000)}
+    hub.put(SECRETS, {"metadata": {"name": "worker1-secret", "namespace": "kueue-system"}, "data": data})
+    with pytest.raises(WorkerCredentialsError, match=r"it has: key0000, .*key0004, \.\.\.\)"):
         await workers.client("worker1")
 
 
@@ -181,14 +199,14 @@ async def test_what_kueue_refuses_is_never_used_and_everything_is_said(hub: Fake
     put_worker(hub, "worker1", text)
     with pytest.raises(WorkerCredentialsError) as caught:
         await workers.client("worker1")
-    assert "insecure-skip-tls-verify" in caught.value.problem
-    assert "neither an IP address nor a DNS name" in caught.value.problem
+    assert "cluster.insecure-skip-tls-verify (line 5) is not allowed" in caught.value.problem
+    assert "must be https:// with an IP address or DNS name" in caught.value.problem
     assert "Secret kueue-system/worker1-secret" in caught.value.problem
 
 
 async def test_what_no_client_can_use_is_said_too(hub: FakeServer, workers: Workers) -> None:
     put_worker(hub, "worker1", kubeconfig("ftp://worker.example.com"))
-    with pytest.raises(WorkerCredentialsError, match="must be a URL"):
+    with pytest.raises(WorkerCredentialsError, match="must be https://"):
         await workers.client("worker1")
     put_worker(hub, "worker1", kubeconfig("https://w.example.com").replace("current-context: worker", "x: y"))
     with pytest.raises(WorkerCredentialsError, match="current-context"):

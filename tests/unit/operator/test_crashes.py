@@ -66,6 +66,7 @@ def outcome(world: World) -> dict[str, Any]:
     return {
         "conditions": world.conditions(),
         "jobs": status.get("jobsStatus"),
+        "digest": status.get("runtimeDigest"),
         "jobset": jobset and (jobset["spec"], jobset["metadata"]["ownerReferences"]),
         "snapshot": snapshot and snapshot["data"],
     }

@@ -38,7 +38,7 @@ def settings(**parts: Any) -> Settings:
         "cert_management": CertManagement(enable=True),
         **parts,
     }
-    return Settings(configuration=Configuration(**chosen))
+    return Settings(configuration=Configuration(**chosen), shutdown_delay=0.0)
 
 
 async def until(there: Callable[[], Any]) -> Any:

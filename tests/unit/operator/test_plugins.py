@@ -6,9 +6,13 @@ import itertools
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from tests.unit.operator.objects import runtime, train_job
+import pytest
+
+from tests.unit.operator.objects import NAMESPACE, runtime, train_job
 from tests.unit.operator.world import DONE, World
+from trainplane.kube.controller import RequeueAfter
 from trainplane.kube.errors import AlreadyExistsError
+from trainplane.operator.errors import ForeignObjectError
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, SECRETS, TRAIN_JOBS
 from trainplane.render.pipeline import Pipeline
 from trainplane.render.plan import KeptOnce
@@ -29,7 +33,7 @@ class Keys(Plugin):
     name = "Keys"
 
     def build(self, plan: Plan) -> Iterable[dict[str, Any] | KeptOnce]:
-        yield KeptOnce("v1", "Secret", f"{plan.name}-keys", lambda: {"data": {"key": str(next(_drawn))}})
+        yield KeptOnce("v1", "Secret", f"{plan.name}-keys", lambda: {"data": {"key": str(next(_drawn))}}, ("key",))
         hosts = {"metadata": {"name": f"{plan.name}-hosts"}, "data": {"hosts": "a b"}}
         yield {"apiVersion": "v1", "kind": "ConfigMap", **hosts}
 
@@ -70,5 +74,55 @@ async def test_what_is_made_once_is_kept() -> None:
 async def test_another_replica_may_be_first() -> None:
     made = world()
     made.client.refuse["create secrets"] = deque([AlreadyExistsError("job-keys")])
+    made.sync()
+    assert await made.reconcile() == RequeueAfter(2.0)  # it came and went, as far as we can see
+    assert made.job_set() is None
     assert await made.settle() == DONE
     assert made.job_set() is not None
+
+
+def planted(made: World, data: dict[str, str] | None, *owners: dict[str, Any]) -> None:
+    meta = {"name": "job-keys", "namespace": NAMESPACE, "ownerReferences": list(owners)}
+    made.put(SECRETS, {"metadata": meta, "data": data})
+
+
+def owner(uid: str, kind: str = "TrainJob", name: str = "job", *, controls: bool = True) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "uid": uid, "controller": controls}
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [[], [owner("uid-job", controls=False)], [owner("x", "Deployment")], [owner("x", name="another")]],
+    ids=["nobody's", "owned but not controlled", "another kind's", "another TrainJob's"],
+)
+async def test_keys_that_somebody_else_knows_are_not_used(owners: list[dict[str, Any]]) -> None:
+    made = world()
+    planted(made, {"key": "known"}, *owners)
+    made.sync()
+    with pytest.raises(ForeignObjectError, match=r"Secret job-keys is not controlled by this TrainJob.*delete it"):
+        await made.reconcile()
+    assert made.job_set() is None
+    assert made.news() == ["TrainJobResourcesCreationFailed"]
+    made.delete(SECRETS, "job-keys")
+    assert await made.settle() == DONE
+    assert made.job_set() is not None
+
+
+async def test_keys_without_what_pods_read_are_told() -> None:
+    made = world()
+    planted(made, {"other": "x"}, owner("uid-job"))
+    made.sync()
+    with pytest.raises(ForeignObjectError, match=r"lacks key.*delete it, and it is made anew"):
+        await made.reconcile()
+    assert made.job_set() is None
+
+
+async def test_a_second_look_reads_keys_and_does_not_draw_any() -> None:
+    made = world(suspend=True)
+    await made.settle()
+    drawn = next(_drawn)
+    made.client.asked.clear()
+    made.edit(suspend=False)
+    await made.settle()
+    assert next(_drawn) == drawn + 1
+    assert "get secrets job-keys" in [str(one) for one in made.client.asked]

@@ -12,8 +12,8 @@ from tests.unit.operator.objects import runtime, train_job
 from trainplane.api import document
 from trainplane.api.trainjob import TrainJob
 from trainplane.operator import yamltext
-from trainplane.operator.errors import EarlierSelfError, SnapshotError
-from trainplane.operator.snapshot import ConfigMap, config_map, restore
+from trainplane.operator.errors import EarlierSelfError, ForeignObjectError, SnapshotError
+from trainplane.operator.snapshot import ConfigMap, config_map, decode, own_text
 
 JOB = document.view(train_job(), TrainJob)
 
@@ -25,7 +25,7 @@ def kept(**changes: Any) -> ConfigMap:
 
 
 def read(found: ConfigMap) -> dict[str, Any]:
-    return restore(found, JOB.metadata, JOB.spec.runtime_ref).tree
+    return decode(own_text(found, JOB.metadata), JOB.spec.runtime_ref, found.metadata.name).tree
 
 
 def test_shape() -> None:
@@ -35,6 +35,7 @@ def test_shape() -> None:
     assert tree["metadata"]["name"] == "job-runtime-snapshot"
     assert tree["metadata"]["namespace"] == "team"
     assert tree["data"] == {"runtime": "text"}
+    assert tree["immutable"] is True
     assert tree["metadata"]["ownerReferences"][0]["controller"] is True
 
 
@@ -67,7 +68,7 @@ def test_there_and_back() -> None:
     ],
 )
 def test_a_snapshot_that_cannot_be_used_says_why_and_what_to_do(changes: dict[str, Any], problem: str) -> None:
-    with pytest.raises(SnapshotError, match=problem) as raised:
+    with pytest.raises((SnapshotError, ForeignObjectError), match=problem) as raised:
         read(kept(**changes))
     assert "delete" in str(raised.value) or "cannot be read" in str(raised.value)
 
@@ -80,7 +81,7 @@ def test_the_snapshot_of_an_earlier_trainjob_is_not_an_error_of_the_user() -> No
 
 def test_the_group_of_old_documents_means_todays() -> None:
     job = document.view(train_job(runtime_ref={"apiGroup": "kubeflow.org"}), TrainJob)
-    assert restore(kept(), job.metadata, job.spec.runtime_ref).tree == runtime()
+    assert decode(yamltext.dump(runtime()), job.spec.runtime_ref, "name").tree == runtime()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def view(saying: dict[str, Any] | None = None, **spec: Any) -> TrainJob:
 def jobset(*jobs: dict[str, Any], conditions: tuple[dict[str, Any], ...] = ()) -> SeenJobSet:
     tree = {"status": {"conditions": list(conditions), "replicatedJobsStatus": list(jobs)}}
     seen = msgspec.convert(tree, JobSet)
-    return SeenJobSet(seen.metadata, seen.status, suspended=False)
+    return SeenJobSet(seen.metadata, seen.status, suspended=False, expires=False)
 
 
 def patch(job: TrainJob, seen: SeenJobSet | None = None) -> Any:

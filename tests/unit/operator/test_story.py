@@ -48,6 +48,8 @@ async def test_the_snapshot_keeps_the_whole_runtime() -> None:
     kept = yaml.safe_load(snapshot["data"]["runtime"])
     live = world.find(CLUSTER_TRAINING_RUNTIMES, "torch", "")
     assert live is not None
+    version = live["metadata"].pop("resourceVersion")
+    assert version not in snapshot["data"]["runtime"]
     assert kept == live
     assert snapshot["metadata"]["ownerReferences"][0]["uid"] == "uid-job"
 
@@ -110,7 +112,9 @@ async def test_counts_come_from_the_jobset() -> None:
     world = await started()
     world.jobset_says(counts(active=1, ready=1), counts("other", suspended=2))
     await world.settle()
-    assert world.train_job()["status"] == {"jobsStatus": [counts(active=1, ready=1), counts("other", suspended=2)]}
+    status = world.train_job()["status"]
+    assert status["jobsStatus"] == [counts(active=1, ready=1), counts("other", suspended=2)]
+    assert set(status) == {"jobsStatus", "runtimeDigest"}
     assert world.news() == ["JobSetCreated", "Started"]
 
 
@@ -181,7 +185,9 @@ async def test_a_status_that_changed_under_us_is_not_overwritten() -> None:
     assert await world.reconcile() == RequeueAfter(1.0)
     assert world.train_job()["status"] == theirs
     await world.settle()
+    digest = world.train_job()["status"].pop("runtimeDigest")
     assert world.train_job()["status"] == {**theirs, "jobsStatus": [counts(active=1)]}
+    assert digest.startswith("sha256:")
 
 
 async def test_a_jobset_made_anew_empties_the_counts() -> None:
@@ -191,7 +197,7 @@ async def test_a_jobset_made_anew_empties_the_counts() -> None:
     world.delete(JOB_SETS)
     await world.settle()
     assert world.job_set() is not None
-    assert "status" not in world.train_job()  # an empty one would break the schema
+    assert set(world.train_job()["status"]) == {"runtimeDigest"}
 
 
 async def test_a_trainjob_deleted_before_its_status_is_written() -> None:

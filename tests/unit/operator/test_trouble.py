@@ -11,7 +11,7 @@ from tests.unit.operator.world import DONE, World
 from trainplane.kube.controller import RequeueAfter, Terminal
 from trainplane.kube.errors import InvalidError
 from trainplane.kube.lease import LeadershipLostError
-from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError, SnapshotError
+from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError
 from trainplane.operator.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
@@ -111,7 +111,7 @@ async def test_a_snapshot_of_somebody_else_stops_the_trainjob() -> None:
     )
     world.put(TRAIN_JOBS, train_job())
     world.sync()
-    with pytest.raises(SnapshotError, match="not controlled by this TrainJob"):
+    with pytest.raises(ForeignObjectError, match="not controlled by this TrainJob"):
         await world.reconcile()
     assert world.job_set() is None
 

@@ -152,13 +152,37 @@ async def begun(**spec: Any) -> World:
     return world
 
 
-async def test_an_update_is_judged_by_the_snapshot() -> None:
+async def test_an_update_is_judged_by_the_runtime_that_the_trainjob_began_with() -> None:
     world = await begun(suspend=True)
     world.delete(CLUSTER_TRAINING_RUNTIMES, "torch", "")
-    world.sync()
-    verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(suspend=False), train_job(suspend=True))
-    assert verdict.allowed, verdict.message
-    assert [str(one) for one in world.client.asked] == ["get configmaps job-runtime-snapshot"]
+    other = world.restart()  # another replica
+    other.sync()
+    old = world.train_job()
+    new = {**old, "spec": {**old["spec"], "suspend": False}}
+    for _ in range(2):
+        verdict = await ask(other, VALIDATE_TRAIN_JOB, new, old)
+        assert verdict.allowed, verdict.message
+    asked = [str(one) for one in other.client.asked]
+    assert asked == ["get clustertrainingruntimes torch", "get configmaps job-runtime-snapshot"]  # once for both
+
+
+async def test_a_snapshot_that_has_another_digest_is_not_judged_by() -> None:
+    world = await begun(suspend=True)
+    other = world.restart()
+    other.sync()
+    snapshot = world.snapshot()
+    assert snapshot is not None
+    text = snapshot["data"]["runtime"].replace("- name: node", "- name: ghost")
+    assert "ghost" in text
+    world.put(CONFIG_MAPS, {**snapshot, "data": {"runtime": text}})
+    old = world.train_job()
+    template = {"spec": {"replicatedJobs": [{"name": "ghost", "template": {"metadata": {"labels": {"a": "b"}}}}]}}
+    patch = {"manager": "example.com/team", "trainingRuntimeSpec": {"template": template}}
+    new = {**old, "spec": {**old["spec"], "runtimePatches": [patch]}}
+    for job in (old, {**old, "status": {}}):
+        verdict = await ask(other, VALIDATE_TRAIN_JOB, new, job)
+        assert not verdict.allowed
+        assert "ghost" in verdict.message
 
 
 async def test_an_update_before_the_first_reconcile_is_judged_by_the_runtime(world: World) -> None:

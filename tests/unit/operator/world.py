@@ -78,6 +78,11 @@ class MemoryClient(Client):
         self.asked: list[Asked] = []
         self.refuse: dict[str, deque[Exception]] = {}
         self.crash: Crash | None = None
+        self._writes_permitted: Callable[[], None] | None = None
+
+    def permitted(self, permit: Callable[[], None]) -> MemoryClient:
+        self._writes_permitted = permit
+        return self
 
     @property
     def namespace(self) -> str:
@@ -132,6 +137,8 @@ class MemoryClient(Client):
         return self._record_write(asked, lambda: self.storage.delete(collection_of(resource), key, uid=uid), options)
 
     def _record_write(self, asked: Asked, act: Callable[[], Tree], options: Tree) -> Any:
+        if self._writes_permitted is not None:
+            self._writes_permitted()
         number = len(self.writes)
         dies = self.crash is not None and self.crash.at == number
         if dies and self.crash is not None and not self.crash.acted:
@@ -232,9 +239,10 @@ class World:
 
     # -- the operator
 
-    def sync(self) -> None:
-        """Let the watches bring all that happened."""
-        stores: dict[Any, Store] = {collection_of(store.resource): store for store in self.stores.all()}
+    def sync(self, *silent: Resource) -> None:
+        """Let the watches bring all that happened, but for some that are silent."""
+        seen = {collection_of(store.resource): store for store in self.stores.all() if store.resource not in silent}
+        stores: dict[Any, Store] = seen
         for change in self.storage.history[self.seen :]:
             store = stores.get(change.collection)
             if store is None:
@@ -246,7 +254,7 @@ class World:
                 for one in changes:
                     self.metrics.changed(one)
         self.seen = len(self.storage.history)
-        for store in self.stores.all():
+        for store in stores.values():
             store.observed = self.storage.revision
 
     async def reconcile(self, name: str = "job") -> Any:

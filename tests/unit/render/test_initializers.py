@@ -24,8 +24,10 @@ parts = pytest.mark.parametrize(("part", "name"), PARTS)
 
 
 def initializer(name: str, ancestor: str | None = None, mounts: Any = None, **container: Any) -> dict[str, Any]:
-    mounted = {"volumeMounts": [{"name": "initializer", "mountPath": "/workspace"}] if mounts is None else mounts}
-    return replicated_job(name, ancestor or name, containers=[{"name": ancestor or name, **mounted, **container}])
+    mounts = [{"name": "initializer", "mountPath": "/workspace"}] if mounts is None else mounts
+    entry = {"name": ancestor or name, "image": "fetch", "volumeMounts": mounts, **container}
+    volumes = [{"name": mount["name"], "emptyDir": {}} for mount in mounts]
+    return replicated_job(name, ancestor or name, containers=[entry], volumes=volumes)
 
 
 def both(**container: Any) -> Any:

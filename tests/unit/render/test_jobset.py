@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from tests.unit.render.objects import job, node, origin, patch, render, runtime
+from tests.unit.render.objects import PIPELINE, job, node, origin, patch, render, replicated_job, runtime, torch
+from trainplane.api import names
 from trainplane.api.tree import get
 
 
@@ -59,3 +60,55 @@ def test_a_job_templates_metadata_may_be_patched() -> None:
     rendered = render(job(entry), runtime()).jobset
     metadata = get(rendered.tree, "spec", "replicatedJobs", 0, "template", "metadata", "labels")
     assert metadata == {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer", "l": "1"}
+
+
+class TestATrainerThatNobodyHears:
+    SAID: ClassVar[dict[str, Any]] = {"image": "mine", "numNodes": 4}
+
+    def problem(self, have: Any, **trainer: Any) -> str:
+        (finding,) = PIPELINE.validate(job(trainer=trainer or self.SAID), None, have).errors
+        assert finding.path == "spec.trainer"
+        return finding.problem
+
+    def test_the_label_is_missing(self) -> None:
+        said = self.problem(runtime(replicated_job("node")))
+        assert said.startswith("image, numNodes would have no effect: no job of the runtime has the label")
+
+    def test_the_label_is_on_the_pods(self) -> None:
+        odd = replicated_job("node")
+        odd["template"]["spec"]["template"]["metadata"] = {"labels": {names.LABEL_ANCESTOR: "trainer"}}
+        assert "that of its pods does not count" in self.problem(runtime(odd))
+
+    def test_the_container_has_another_name(self) -> None:
+        odd = replicated_job("work", "trainer", containers=[{"name": "main", "image": "x"}])
+        assert "job work of the runtime, which trains, has no container node" in self.problem(runtime(odd))
+
+    def test_a_patch_took_the_label_away(self) -> None:
+        change = {"name": "node", "template": {"metadata": {"labels": {names.LABEL_ANCESTOR: "dataset-initializer"}}}}
+        entry = {"manager": "a.com/x", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [change]}}}}
+        asked = job(entry, trainer={"resourcesPerNode": {"limits": {"cpu": "1"}}})
+        assert any(one.path == "spec.trainer" for one in PIPELINE.validate(asked, None, torch()).errors)
+
+    @pytest.mark.parametrize("trainer", [None, {}, {"env": []}])
+    def test_who_says_nothing_is_not_bothered(self, trainer: Any) -> None:
+        assert PIPELINE.validate(job(trainer=trainer), None, runtime(replicated_job("node"))).allowed
+
+    def test_what_is_stored_is_let_be(self) -> None:
+        asked = job(trainer=self.SAID)
+        assert PIPELINE.validate(asked, asked, runtime(replicated_job("node"))).allowed
+
+
+class TestNodesWithoutNames:
+    def warnings(self, nodes: int, *, named: bool = False, policy: Any = None) -> tuple[str, ...]:
+        have = runtime(policy={"torch": {}} if policy is None else policy)
+        have = have.put("spec", "template", "spec", "network", value={"enableDNSHostnames": named})
+        return PIPELINE.validate(job(trainer={"numNodes": nodes}), None, have).warnings
+
+    def test_three_of_them_cannot_meet(self) -> None:
+        (warning,) = self.warnings(3)
+        assert "3 nodes will not find the first one, job-node-0-0.job" in warning
+
+    def test_one_alone_with_names_or_without_a_framework_is_well(self) -> None:
+        assert self.warnings(1) == ()
+        assert self.warnings(3, named=True) == ()
+        assert self.warnings(3, policy={}) == ()

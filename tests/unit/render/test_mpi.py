@@ -258,6 +258,12 @@ class TestValidation:
         (warning,) = PIPELINE.validate(job(), None, mpi(nodes=3)).warnings
         assert "that many launchers" in warning
 
+    def test_resources_that_reach_no_node_are_said(self) -> None:
+        asked = job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": "8"}}})
+        (warning,) = PIPELINE.validate(asked, None, mpi()).warnings
+        assert warning.startswith("spec.trainer.resourcesPerNode: goes to the launcher and to no node")
+        assert PIPELINE.validate(asked, None, mpi(runLauncherAsNode=True)).warnings == ()
+
     def test_nothing_to_say_of_an_ordinary_job(self) -> None:
         verdict = PIPELINE.validate(job(trainer={"numNodes": 4}), None, mpi(runLauncherAsNode=True))
         assert (verdict.errors, verdict.warnings) == ((), ())

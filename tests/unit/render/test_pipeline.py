@@ -272,7 +272,7 @@ class TestValidate:
 
     def test_variables_of_a_sidecar_are_welcome(self) -> None:
         have = node()
-        have["template"]["spec"]["template"]["spec"]["containers"].append({"name": "side"})
+        have["template"]["spec"]["template"]["spec"]["containers"].append({"name": "side", "image": "side"})
         change = patch(containers=[{"name": "side", "env": [{"name": "A", "value": "1"}]}])
         assert PIPELINE.validate(job(change), None, runtime(have)).allowed
 

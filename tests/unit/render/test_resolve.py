@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.render.objects import (
+    PIPELINE,
     container_of,
     in_container,
     in_job,
@@ -97,6 +98,22 @@ class TestPatches:
         assert get(rendered.tree, *in_pod("node", "tolerations")) == [{"key": "mine"}, {"key": "flavor"}]
         assert origin(rendered, *in_pod("node", "tolerations", 0)) == "runtime"
         assert origin(rendered, *in_pod("node", "tolerations", 1)) == f"patch {KUEUE}"
+
+    @pytest.mark.parametrize("behind", [True, False])
+    def test_kueue_has_the_last_word_wherever_it_stands(self, behind: bool) -> None:
+        marks = {"labels": {"kueue.x-k8s.io/podset": "node"}, "annotations": {"kueue.x-k8s.io/workload": "w"}}
+        gate, flavor = {"name": "kueue.x-k8s.io/topology"}, {"key": "flavor"}
+        kueues = patch(
+            KUEUE, metadata=marks, nodeSelector={"tier": "cheap"}, tolerations=[flavor], schedulingGates=[gate]
+        )
+        others = {"labels": {"kueue.x-k8s.io/podset": "x", "a": "b"}, "annotations": {"kueue.x-k8s.io/workload": "x"}}
+        mine = patch(metadata=others, nodeSelector={"tier": "premium", "zone": "a"}, tolerations=[{"key": "mine"}])
+        rendered = render(job(*((kueues, mine) if behind else (mine, kueues))), runtime()).jobset
+        assert get(rendered.tree, *in_pod("node", "nodeSelector")) == {"tier": "cheap", "zone": "a"}
+        assert get(rendered.tree, *in_pod("node", "tolerations")) == [{"key": "mine"}, flavor]
+        assert get(rendered.tree, *in_pod("node", "schedulingGates")) == [gate]
+        pod = get(rendered.tree, *in_job("node", "template", "spec", "template", "metadata"))
+        assert pod == {**marks, "labels": {**marks["labels"], "a": "b"}}
 
     def test_kueues_patch_before_it_has_admitted_changes_nothing(self) -> None:
         empty = {"manager": KUEUE, "trainingRuntimeSpec": {"template": {"spec": {}}}}
@@ -297,15 +314,37 @@ class TestResources:
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["limits"] == HAVE["limits"]
 
+    @pytest.mark.parametrize("name", ["nvidia.com/gpu", "rdma/hca_shared", "hugepages-2Mi"])
+    @pytest.mark.parametrize("kind", ["limits", "requests"])
+    @pytest.mark.parametrize("kinds", [("limits", "requests"), ("limits",)], ids=["both", "limit"])
+    def test_of_what_must_be_equal_the_trainjob_sets_both_sides(
+        self, name: str, kind: str, kinds: tuple[str, ...]
+    ) -> None:
+        have = torch(node(resources={one: {name: "8", "cpu": "1"} for one in kinds}))
+        asked = job(trainer={"resourcesPerNode": {kind: {name: "16"}}})
+        resources = container_of(render(asked, have))["resources"]
+        assert resources["limits"][name] == "16"
+        assert resources.get("requests", {}).get(name, "16") == "16"
+        assert PIPELINE.validate(asked, None, have).allowed
+
+    @pytest.mark.parametrize("name", ["nvidia.com/gpu", "hugepages-1Gi"])
+    def test_what_is_said_of_both_sides_must_be_equal(self, name: str) -> None:
+        asked = job(trainer={"resourcesPerNode": {"limits": {name: "2", "cpu": "1"}, "requests": {name: "1"}}})
+        (finding,) = PIPELINE.validate(asked, None, torch()).errors
+        assert finding.path == "spec.trainer.resourcesPerNode"
+        assert f"request 1 of {name} and be limited to 2" in finding.problem
+        same = job(trainer={"resourcesPerNode": {"limits": {name: "1", "cpu": "1"}, "requests": {name: "1000m"}}})
+        assert PIPELINE.validate(same, None, torch()).allowed
+
     def test_claims_merge_by_name(self) -> None:
         said = {"claims": [{"name": "c", "request": "r"}, {"name": "d"}]}
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["claims"] == said["claims"]
 
-    def test_without_a_policy_they_do_not_count_as_kueue_counts(self) -> None:
+    def test_they_reach_the_pods_of_a_runtime_without_a_policy_too(self) -> None:
         said = {"limits": {"cpu": "4"}}
         rendering = render(job(trainer={"resourcesPerNode": said}), runtime(node(resources=HAVE)))
-        assert container_of(rendering)["resources"] == HAVE
+        assert container_of(rendering)["resources"]["limits"] == {**HAVE["limits"], "cpu": "4"}  # type: ignore[dict-item]
 
 
 class TestForm:

@@ -131,6 +131,9 @@ class TestProcesses:
             ({"limits": {CPU: 2}}, {"limits": {CPU: 5}}, "5"),
             ({"limits": {GPU: 2}}, {"limits": {CPU: 5}}, "auto"),
             ({"requests": {CPU: 2}}, {"requests": {"memory": "1Gi"}}, "2"),
+            ({"claims": [{"name": "gpu"}], "limits": {CPU: 96}}, None, "auto"),
+            ({"limits": {CPU: 96}}, {"claims": [{"name": "gpu"}]}, "auto"),
+            ({"claims": [{"name": "nic"}], "limits": {"google.com/tpu": 4}}, None, "4"),
         ],
     )
     def test_by_resources(self, have: Any, said: Any, result: str) -> None:
@@ -348,8 +351,8 @@ class TestWithoutTrainer:
 JOB = replicated_job(
     "node",
     "trainer",
-    containers=[{"name": "node"}, {"name": "monitor"}],
-    initContainers=[{"name": "check"}, {"name": "monitor"}],
+    containers=[{"name": "node", "image": "torch"}, {"name": "monitor", "image": "monitor"}],
+    initContainers=[{"name": "check", "image": "check"}, {"name": "monitor", "image": "monitor"}],
 )
 ALL = ["PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"]
 
@@ -399,9 +402,11 @@ class TestValidation:
         assert finding.path == "spec.trainer.resourcesPerNode"
         assert "request 4 of cpu and be limited to 2" in finding.problem
 
-    def test_what_the_runtime_alone_says_is_the_admins(self) -> None:
+    def test_what_the_runtime_alone_says_is_told_of_the_runtime(self) -> None:
         odd = torch(node(resources={"limits": {CPU: 2}, "requests": {CPU: 4}}))
-        assert PIPELINE.validate(job(trainer={"numNodes": 2}), None, odd).allowed
+        (finding,) = PIPELINE.validate(job(trainer={"numNodes": 2}), None, odd).errors
+        assert finding.path == "spec.runtimeRef"
+        assert "containers[name=node].resources.requests.cpu: would request 4 of cpu" in finding.problem
 
     @pytest.mark.parametrize("trainer", [None, {}, {"numNodes": 4, "command": ["torchrun"], "numProcPerNode": 2}])
     def test_a_good_trainjob(self, trainer: Any) -> None:

@@ -10,19 +10,18 @@ import functools
 import json
 import operator
 import types
-from datetime import datetime
 from importlib import resources
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from trainplane.api.declaration import UNSET, Field
+from trainplane.api.declaration import UNSET, Field, Moment
 
 Schema = dict[str, Any]
 
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
-_PLAIN = {str: "string", int: "integer", bool: "boolean", datetime: "string"}
+_PLAIN = {str: "string", int: "integer", bool: "boolean", Moment: "string"}
 
 _FACTS = {
     "format": "format",

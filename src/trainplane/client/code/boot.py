@@ -41,7 +41,7 @@ def main() -> None:
     if role == "node" and "PET_NNODES" not in os.environ and is_mpi_launcher():
         launch([*mpirun(plan["env"]), sys.executable, "-c", RANK, packed_self(), "rank", digest, *chunks])
     home = find_home()
-    folder = unpack(packed, home / digest[:16])
+    folder = unpack(packed, home / digest.rpartition(":")[2][:16])
     cwd = folder / plan["cwd"] if plan["cwd"] else Path.cwd()
     path = [str(folder / root) for root in plan["path"]]
     if plan["packages"]:
@@ -132,8 +132,18 @@ def unpack(packed: bytes, folder: Path) -> Path:
 
 
 def install(packages: list[str], options: list[str], home: Path, cwd: Path) -> Path:
-    """Install packages once for all processes of the node, on top of those of the image, which stay as they are."""
-    key = hashlib.sha256(json.dumps([packages, options, str(cwd), sys.prefix, sys.version]).encode()).hexdigest()[:16]
+    """Install packages once for all processes of the node, on top of those of the image, which stay as they are.
+
+    What is named by its place, such as `-r requirements.txt`, is installed for this place alone. All else may lie in a
+    folder that outlives the node (TRAINPLANE_PACKAGES), for the next one that wants the same.
+    """
+    placed = any(package.startswith(("-", ".", "/")) or "file:" in package for package in packages)
+    shared = None if placed else os.environ.get("TRAINPLANE_PACKAGES")
+    if shared:
+        home = Path(shared)
+        home.mkdir(mode=0o700, exist_ok=True)
+    where = str(cwd) if placed else ""
+    key = hashlib.sha256(json.dumps([packages, options, where, sys.prefix, sys.version]).encode()).hexdigest()[:16]
     overlay = home / ("packages-" + key)
     done = overlay / "installed"
     with locked(home / (key + ".lock")):

@@ -12,7 +12,7 @@ import io
 import tarfile
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.client.errors import CodeError
 
@@ -23,6 +23,9 @@ CHUNK: Final = 96 * 1024
 """Characters of one argument."""
 LIMIT: Final = 900 * 1024
 """Characters in all: etcd stores no object of more than 1.5 MiB, and the pods' template has them once more."""
+NODE: Final = "node"
+"""The first argument of a node's first program."""
+_SHA256: Final = "sha256:"
 _TIME: Final = 315532800
 """1980, for all files: zip, and so whoever makes a wheel in the pod, knows no earlier time."""
 
@@ -40,8 +43,13 @@ class Payload:
     """Files, packed."""
 
     digest: str
-    """SHA-256 of the files, whatever the compressor made of them."""
+    """SHA-256 of the files, whatever the compressor made of them: `sha256:…`."""
     chunks: list[str]
+
+    @property
+    def args(self) -> list[str]:
+        """The arguments of the node's first program (`boot`)."""
+        return [NODE, self.digest, *self.chunks]
 
 
 def pack(files: Mapping[str, File]) -> Payload:
@@ -56,7 +64,20 @@ def pack(files: Mapping[str, File]) -> Payload:
         sizes = ((path, len(file.content)) for path, file in files.items())
         raise CodeError(too_large(f"{len(text) // 1024} KiB when packed, and {LIMIT // 1024} KiB can be", sizes))
     chunks = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
-    return Payload(hashlib.sha256(packed).hexdigest(), chunks)
+    return Payload(_SHA256 + hashlib.sha256(packed).hexdigest(), chunks)
+
+
+def unpack(job: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return the files that a TrainJob's arguments are, by path, as a node will have them; none where they are no code.
+
+    This is what leaves, read back from where it stands.
+    """
+    args = ((job.get("spec") or {}).get("trainer") or {}).get("args") or []
+    if args[:1] != [NODE] or not str(args[1:2]).startswith(f"['{_SHA256}"):
+        return {}
+    packed = zlib.decompress(base64.b64decode("".join(args[2:])))
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        return {entry.name: file.read() for entry in tar if (file := tar.extractfile(entry))}
 
 
 def too_large(how: str, sizes: Iterable[tuple[str, int]]) -> str:

@@ -132,8 +132,8 @@ def _ship(files: dict[str, File], plan: dict[str, Any], name: str, setting: Sett
     payload = pack(files)
     return Shipment(
         command=["python3", "-c", _boot()],
-        args=["node", payload.digest, *payload.chunks],
-        annotations={ANNOTATION_FUNCTION: name, ANNOTATION_CODE: f"sha256:{payload.digest}"},
+        args=payload.args,
+        annotations={ANNOTATION_FUNCTION: name, ANNOTATION_CODE: payload.digest},
         files={path: len(file.content) for path, file in sorted(files.items())},
     )
 

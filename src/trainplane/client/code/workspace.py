@@ -23,14 +23,42 @@ _ALWAYS: Final = (
     "*.py[co]",
     "*.egg-info/",
     "node_modules/",
+    ".DS_Store",
+    # where people keep tokens
     ".env",
     ".env.*",
+    ".envrc",
     ".netrc",
+    "_netrc",
+    ".npmrc",
     ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".dockercfg",
+    ".dockerconfigjson",
     ".git-credentials",
-    ".DS_Store",
+    ".htpasswd",
+    "kaggle.json",
+    "kubeconfig",
+    "*.kubeconfig",
+    # keys
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "*.ppk",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
 )
-"""Caches, and where people keep tokens. A `!` in .trainplaneignore brings one back."""
+"""Caches, and what is a secret by its name. A `!` in .trainplaneignore brings one back, to be searched as all others:
+`*.pem` and `*.key` go along for that reason, since a certificate is no secret."""
 _READ_LIMIT: Final = 64 * 1024 * 1024
 """Bytes above which nothing is even read: no compressor makes a payload of that."""
 

@@ -25,6 +25,7 @@ from trainplane.client.options.running import (
     TrainerArgs,
     TrainerCommand,
 )
+from trainplane.client.options.secrets import NotSecret
 
 __all__ = [
     "ActiveDeadlineSeconds",
@@ -36,6 +37,7 @@ __all__ = [
     "JobTemplatePatch",
     "Labels",
     "Name",
+    "NotSecret",
     "NumProcPerNode",
     "Option",
     "PodSpecPatch",

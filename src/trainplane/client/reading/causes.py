@@ -27,7 +27,7 @@ from trainplane.client.reading.steps import name_places
 from trainplane.client.types.jobs import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.client.reading.pods import Place, Trouble
@@ -141,8 +141,9 @@ def _order(end: Trouble, place: Place, pod: Tree) -> tuple[object, ...]:
 
 
 def _runs(pod: Tree) -> bool:
-    statuses = trees.get(pod, "status", "containerStatuses") or ()
-    return any("running" in (status.get("state") or {}) for status in statuses)
+    return any(
+        "running" in trees.fields(status, "state") for status in trees.entries(pod, "status", "containerStatuses")
+    )
 
 
 def _first_wait(job: Tree, pods: Sequence[Tree]) -> Cause | None:
@@ -179,7 +180,8 @@ def _with_advice(reason: str, message: str) -> str:
 def _telling(events: Sequence[Tree]) -> Cause | None:
     """Return what the first Warning says that tells why pods are not there or did not run."""
     for event in events:
-        about: Mapping[str, str] = event.get("involvedObject") or {}
-        if event.get("type") == "Warning" and event.get("reason") in _TELLING.get(about.get("kind", ""), ()):
-            return Cause(str(event["reason"]), f"{about['kind']} {about.get('name')}: {event.get('message')}")
+        kind, reason = trees.text(event, "involvedObject", "kind") or "", trees.text(event, "reason")
+        if event.get("type") == "Warning" and reason in _TELLING.get(kind, ()):
+            name = trees.text(event, "involvedObject", "name")
+            return Cause(str(reason), f"{kind} {name}: {trees.text(event, 'message')}")
     return None

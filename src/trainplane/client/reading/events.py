@@ -49,15 +49,14 @@ def last_time(doc: Tree) -> datetime:
 
 
 def _event(doc: Tree) -> Event:
-    about = doc.get("involvedObject") or {}
     return Event(
-        involved_object_kind=str(about.get("kind") or ""),
-        involved_object_name=str(about.get("name") or ""),
-        message=str(doc.get("message") or ""),
-        reason=str(doc.get("reason") or ""),
+        involved_object_kind=trees.text(doc, "involvedObject", "kind") or "",
+        involved_object_name=trees.text(doc, "involvedObject", "name") or "",
+        message=trees.text(doc, "message") or "",
+        reason=trees.text(doc, "reason") or "",
         event_time=first_time(doc),
-        type=str(doc.get("type") or "Normal"),
-        count=int(trees.get(doc, "series", "count") or doc.get("count") or 1),
+        type=trees.text(doc, "type") or "Normal",
+        count=trees.number(doc, "series", "count") or trees.number(doc, "count") or 1,
         cluster=cluster_of(doc),
         last_time=last_time(doc),
     )
@@ -71,7 +70,7 @@ class _Concerns:
         self._uid = trees.get(job, "metadata", "uid")
         self._since = read_moment(trees.get(job, "metadata", "creationTimestamp")) or BEGINNING
         self._pods = {name_of(pod) for pod in pods}
-        known = {str(entry.get("name")) for entry in trees.get(job, "status", "jobsStatus") or ()}
+        known = {str(entry.get("name")) for entry in trees.entries(job, "status", "jobsStatus")}
         roles = "|".join(map(re.escape, sorted(known | set(_ROLES))))
         name = re.escape(self._name)
         self._job = re.compile(rf"{name}-({roles})-\d+")
@@ -79,7 +78,7 @@ class _Concerns:
         self._workload = re.compile(rf"trainjob-{name}-[0-9a-f]{{5}}")
 
     def hold(self, event: Tree) -> bool:
-        about = event.get("involvedObject") or {}
+        about = trees.fields(event, "involvedObject")
         kind, name = about.get("kind"), str(about.get("name") or "")
         if last_time(event) < self._since:
             return False

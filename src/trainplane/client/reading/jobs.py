@@ -6,14 +6,14 @@ nodes of the training run (of an elastic one, as many as it needs); else Created
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.reading.causes import find_cause, is_held
 from trainplane.client.reading.conditions import holding, is_dispatched
 from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import STARTED, newest, phase_of, variable, worker
+from trainplane.client.reading.pods import STARTED, as_number, newest, phase_of, variable, worker
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import has_launcher, is_training, read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
@@ -38,7 +38,7 @@ def read_job(
         view: the hub API's object of it, if it is dispatched.
         events: its events, if at hand: they may know why it failed where pods are gone.
     """
-    metadata = job.get("metadata") or {}
+    metadata = trees.fields(job, "metadata")
     nodes = count_nodes(job, pods, runtime)
     return TrainJob(
         name=str(metadata.get("name") or ""),
@@ -50,11 +50,11 @@ def read_job(
         namespace=str(metadata.get("namespace") or ""),
         cause=find_cause(job, pods, events, view=view),
         cluster=worker(trees.get(view, "status", "cluster")),
-        queue=(metadata.get("labels") or {}).get(names.LABEL_QUEUE),
+        queue=trees.text(metadata, "labels", names.LABEL_QUEUE),
         progress=_progress(job),
         finished=finished_at(job),
-        labels=dict(metadata.get("labels") or {}),
-        annotations=dict(metadata.get("annotations") or {}),
+        labels=dict(trees.fields(metadata, "labels")),
+        annotations=dict(trees.fields(metadata, "annotations")),
     )
 
 
@@ -83,8 +83,8 @@ def finished_at(job: Tree) -> datetime | None:
 
 def count_nodes(job: Tree, pods: Sequence[Tree], runtime: Runtime | None) -> int:
     """Return how many nodes train: as the TrainJob says, else its pods, else its runtime."""
-    said = trees.get(job, "spec", "trainer", "numNodes")
-    if isinstance(said, int):
+    said = trees.number(job, "spec", "trainer", "numNodes")
+    if said is not None:
         return said
     told = [bounds[1] for pod in pods if (bounds := _bounds(pod))]
     if told:
@@ -100,7 +100,7 @@ def _bounds(pod: Tree) -> tuple[int, int] | None:
     for name in (names.TORCH_NNODES, names.JAX_NUM_PROCESSES, names.XGBOOST_NUM_WORKER, names.PADDLE_NNODES):
         least, _, most = (variable(pod, name) or "").partition(":")
         if least.isdecimal() and (not most or most.isdecimal()):
-            return int(least), int(most or least)
+            return as_number(least), as_number(most or least)
     return None
 
 
@@ -123,32 +123,31 @@ def _is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
 
     Of pods that can be seen, their absence counts: a status may be older than it.
     """
-    return _is_ready(job) or _amount(trees.get(view, "status") or {}, "readyPods") >= max(1, nodes)
+    return _is_ready(job) or _amount(view, "status", "readyPods") >= max(1, nodes)
 
 
 def _is_ready(job: Tree) -> bool:
     """Say whether the status tells that the training's Jobs have all their pods."""
     entries = [
         entry
-        for entry in trees.get(job, "status", "jobsStatus") or ()
-        if entry.get("name") in {names.JOB_NODE, names.JOB_LAUNCHER}
+        for entry in trees.entries(job, "status", "jobsStatus")
+        if entry.get("name") in (names.JOB_NODE, names.JOB_LAUNCHER)
     ]
     return bool(entries) and all(_amount(entry, "ready") >= max(1, _amount(entry, "active")) for entry in entries)
 
 
-def _amount(entry: Tree, name: str) -> int:
-    value: Any = entry.get(name)
-    return value if isinstance(value, int) else 0
+def _amount(tree: Tree | None, *path: str) -> int:
+    return trees.number(tree, *path) or 0
 
 
 def _progress(job: Tree) -> Progress | None:
     told = trees.get(job, "status", "trainerStatus")
     if not isinstance(told, dict):
         return None
-    metrics = {str(one.get("name")): str(one.get("value")) for one in told.get("metrics") or ()}
+    metrics = {str(one.get("name")): str(one.get("value")) for one in trees.entries(told, "metrics")}
     return Progress(
-        told.get("progressPercentage"),
-        told.get("estimatedRemainingSeconds"),
+        trees.number(told, "progressPercentage"),
+        trees.number(told, "estimatedRemainingSeconds"),
         metrics,
         read_moment(told.get("lastUpdatedTime")),
     )

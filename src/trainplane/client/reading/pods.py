@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
 
+_DIGITS: Final = 9
+"""Of the largest index or count that is one."""
 STARTED: Final = frozenset({"Running", "Succeeded"})
 """Phases of a pod whose containers were all started."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -35,20 +37,21 @@ def place_of(pod: Tree) -> Place | None:
     role = trees.get(pod, "metadata", "labels", names.LABEL_REPLICATED_JOB)
     if not isinstance(role, str):
         return None
-    labels = trees.get(pod, "metadata", "labels") or {}
-    annotations = trees.get(pod, "metadata", "annotations") or {}
+    labels = trees.fields(pod, "metadata", "labels")
+    annotations = trees.fields(pod, "metadata", "annotations")
     index = annotations.get(names.ANNOTATION_COMPLETION_INDEX) or labels.get(names.ANNOTATION_COMPLETION_INDEX)
-    return Place(role, _number(labels.get(names.LABEL_JOB_INDEX)), _number(index))
+    return Place(role, as_number(labels.get(names.LABEL_JOB_INDEX)), as_number(index))
 
 
-def _number(value: Any) -> int:
+def as_number(value: Any) -> int:
+    """Return the number that a label or variable writes as text; 0 for what is none."""
     text = str(value or 0)
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
 
 
 def attempt_of(pod: Tree) -> int:
     """Return how often the whole JobSet had been started again when a pod was made."""
-    return _number(trees.get(pod, "metadata", "labels", names.LABEL_RESTART_ATTEMPT))
+    return as_number(trees.get(pod, "metadata", "labels", names.LABEL_RESTART_ATTEMPT))
 
 
 def name_of(pod: Tree) -> str:
@@ -69,7 +72,7 @@ def cluster_of(document: Tree) -> str | None:
 
 def worker(cluster: Any) -> str | None:
     """Return the worker that the hub's view names; None for the hub itself, and where it names none."""
-    return None if cluster in {None, "", names.CLUSTER_HUB} else str(cluster)
+    return cluster if isinstance(cluster, str) and cluster not in {"", names.CLUSTER_HUB} else None
 
 
 def created(pod: Tree) -> datetime:
@@ -95,14 +98,14 @@ def newest(pods: Iterable[Tree]) -> dict[Place, Tree]:
 
 def container_of(pod: Tree) -> Tree | None:
     """Return the container of a pod that does its work: `node`, else the one named as the role, else the first."""
-    containers = trees.get(pod, "spec", "containers") or ()
+    containers = trees.entries(pod, "spec", "containers")
     place = place_of(pod)
     wanted = [names.CONTAINER_NODE, *([place.role] if place else [])]
     for name in wanted:
         for container in containers:
             if container.get("name") == name:
-                return dict(container)
-    return dict(containers[0]) if containers else None
+                return container
+    return containers[0] if containers else None
 
 
 def container_name(pod: Tree) -> str:
@@ -160,32 +163,34 @@ def wait_of(pod: Tree) -> Trouble | None:
     """Return what a pod waits for that will not come by itself, such as an image or room on a machine."""
     if phase_of(pod) in ENDED:
         return None
-    scheduled = trees.get(pod, "status", "conditions", ("type", "PodScheduled")) or {}
+    scheduled = trees.fields(pod, "status", "conditions", ("type", "PodScheduled"))
     if scheduled.get("status") == "False":
-        return Trouble(str(scheduled.get("reason") or "Unschedulable"), scheduled.get("message"))
+        return Trouble(trees.text(scheduled, "reason") or "Unschedulable", trees.text(scheduled, "message"))
     for status in _statuses(pod):
-        waiting = trees.get(status, "state", "waiting") or {}
-        if waiting.get("reason") not in {None, "", "ContainerCreating", "PodInitializing"}:
-            return Trouble(str(waiting["reason"]), waiting.get("message"), container=status.get("name"))
+        reason = trees.text(status, "state", "waiting", "reason")
+        if reason not in {None, "ContainerCreating", "PodInitializing"}:
+            message = trees.text(status, "state", "waiting", "message")
+            return Trouble(str(reason), message, container=trees.text(status, "name"))
     return None
 
 
 def _statuses(pod: Tree) -> list[Tree]:
     """Return the statuses of a pod's containers, those that are started first, first."""
-    groups = (trees.get(pod, "status", group) or () for group in ("initContainerStatuses", "containerStatuses"))
-    return [status for group in groups for status in group if isinstance(status, dict)]
+    groups = (trees.entries(pod, "status", group) for group in ("initContainerStatuses", "containerStatuses"))
+    return [status for group in groups for status in group]
 
 
 def _end(status: Tree, state: str) -> Trouble | None:
-    ended = trees.get(status, state, "terminated")
-    if not isinstance(ended, dict) or not ended.get("exitCode"):
+    ended = trees.fields(status, state, "terminated")
+    code = trees.number(ended, "exitCode")
+    if not code:
         return None
     return Trouble(
-        str(ended.get("reason") or "Error"),
-        ended.get("message") or None,
-        int(ended["exitCode"]),
+        trees.text(ended, "reason") or "Error",
+        trees.text(ended, "message"),
+        code,
         read_moment(ended.get("finishedAt")),
-        status.get("name"),
+        trees.text(status, "name"),
     )
 
 
@@ -193,11 +198,12 @@ def _pod_end(pod: Tree) -> Trouble | None:
     """Return why a pod failed as a whole: evicted, preempted, past its deadline, its machine lost."""
     if phase_of(pod) != "Failed":
         return None
-    status = pod["status"]
-    target = trees.get(status, "conditions", ("type", "DisruptionTarget")) or {}
+    status = trees.fields(pod, "status")
+    target = trees.fields(status, "conditions", ("type", "DisruptionTarget"))
     moment = read_moment(target.get("lastTransitionTime"))
-    if status.get("reason"):
-        return Trouble(str(status["reason"]), status.get("message"), moment=moment)
+    message = trees.text(status, "message")
+    if reason := trees.text(status, "reason"):
+        return Trouble(reason, message, moment=moment)
     if target.get("status") == "True":
-        return Trouble(str(target.get("reason") or "Disrupted"), target.get("message"), moment=moment)
-    return Trouble("Error", status.get("message"))
+        return Trouble(trees.text(target, "reason") or "Disrupted", trees.text(target, "message"), moment=moment)
+    return Trouble("Error", message)

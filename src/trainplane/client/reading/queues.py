@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from trainplane.api import tree as trees
 from trainplane.client.types.descriptions import Advice, QueueAnswer
 
 if TYPE_CHECKING:
@@ -14,9 +15,15 @@ def read_answer(told: Tree) -> QueueAnswer:
     """Return the answer as types."""
 
     def advices(field: str) -> tuple[Advice, ...]:
-        entries: list[dict[str, Any]] = told.get(field) or []
-        return tuple(Advice(e.get("what", ""), e.get("do", ""), bool(e.get("now"))) for e in entries)
+        return tuple(
+            Advice(trees.text(entry, "what") or "", trees.text(entry, "do") or "", bool(entry.get("now")))
+            for entry in trees.entries(told, field)
+        )
 
     return QueueAnswer(
-        told.get("summary", ""), told.get("position"), told.get("pending"), advices("causes"), advices("suggestions")
+        trees.text(told, "summary") or "",
+        trees.number(told, "position"),
+        trees.number(told, "pending"),
+        advices("causes"),
+        advices("suggestions"),
     )

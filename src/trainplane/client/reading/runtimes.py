@@ -37,7 +37,7 @@ def read_runtime(doc: Tree) -> Runtime:
     """
     name = trees.get(doc, "metadata", "name")
     kind = doc.get("kind")
-    if kind not in {names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME} or not isinstance(name, str):
+    if kind not in (names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME) or not isinstance(name, str):
         raise InvalidError(f"kind: {kind!r} named {name!r} is no runtime: it must be a named {_kinds()}")
     container = _training_container(doc)
     image = (container or {}).get("image")
@@ -68,8 +68,8 @@ def read_runtime(doc: Tree) -> Runtime:
 
 def infer_runtime(job: Tree, pods: Sequence[Tree]) -> Runtime:
     """Return what a TrainJob and its pods tell of its runtime; `Unknown` where they tell nothing."""
-    ref = trees.get(job, "spec", "runtimeRef") or {}
-    trainer = trees.get(job, "spec", "trainer") or {}
+    ref = trees.fields(job, "spec", "runtimeRef")
+    trainer = trees.fields(job, "spec", "trainer")
     training = [pod for pod in pods if (place := place_of(pod)) and place.role in {names.JOB_NODE, names.JOB_LAUNCHER}]
     container = container_of(training[-1]) if training else None
     framework = _framework_of(trainer, training)
@@ -97,8 +97,7 @@ def _trainer_type(framework: str) -> TrainerType:
 
 
 def _jobs(doc: Tree) -> list[Tree]:
-    jobs = trees.get(doc, "spec", "template", "spec", "replicatedJobs")
-    return [job for job in jobs if isinstance(job, dict)] if isinstance(jobs, list) else []
+    return trees.entries(doc, "spec", "template", "spec", "replicatedJobs")
 
 
 def _training_container(doc: Tree) -> Tree | None:
@@ -106,7 +105,7 @@ def _training_container(doc: Tree) -> Tree | None:
 
     def rank(job: Tree) -> tuple[bool, bool]:
         ancestor = trees.get(job, "template", "metadata", "labels", names.LABEL_ANCESTOR)
-        return ancestor != names.ANCESTOR_TRAINER, job.get("name") not in {names.JOB_NODE, names.JOB_LAUNCHER}
+        return ancestor != names.ANCESTOR_TRAINER, job.get("name") not in (names.JOB_NODE, names.JOB_LAUNCHER)
 
     for job in sorted(_jobs(doc), key=rank):
         container = trees.get(job, *_POD, "containers", ("name", names.CONTAINER_NODE))
@@ -119,26 +118,22 @@ def _framework(doc: Tree) -> str:
     label = trees.get(doc, "metadata", "labels", names.LABEL_FRAMEWORK)
     if isinstance(label, str) and label:
         return label
-    policy = trees.get(doc, "spec", "mlPolicy") or {}
+    policy = trees.fields(doc, "spec", "mlPolicy")
     return next((name for name in _POLICIES if policy.get(name) is not None), UNKNOWN)
 
 
 def _nodes(doc: Tree) -> int:
     """Return how many nodes train where the TrainJob does not say; with MPI the runtime's number is of launchers."""
-    policy = trees.get(doc, "spec", "mlPolicy") or {}
+    policy = trees.fields(doc, "spec", "mlPolicy")
     elastic = trees.get(policy, "torch", "elasticPolicy")
     if isinstance(elastic, dict):
-        return max(1, _number(elastic.get("minNodes")), _number(elastic.get("maxNodes")))
+        return max(1, *(trees.number(elastic, bound) or 0 for bound in ("minNodes", "maxNodes")))
     mpi = policy.get("mpi")
-    roles = {job.get("name"): job for job in _jobs(doc)}
+    roles = {str(job.get("name")): job for job in _jobs(doc)}
     if isinstance(mpi, dict) and {names.JOB_LAUNCHER, names.JOB_NODE} <= set(roles):
-        workers = max(1, _number(trees.get(roles[names.JOB_NODE], "template", "spec", "parallelism")))
+        workers = max(1, trees.number(roles[names.JOB_NODE], "template", "spec", "parallelism") or 0)
         return workers + bool(mpi.get("runLauncherAsNode"))
-    return max(1, _number(policy.get("numNodes")))
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    return max(1, trees.number(policy, "numNodes") or 0)
 
 
 def _texts(value: Any) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.reading.devices import read_devices
 from trainplane.client.reading.pods import (
+    as_number,
     cluster_of,
     container_of,
     container_status,
@@ -64,7 +65,7 @@ def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
     """Say whether a launcher trains with the nodes: it is there, or the status names it, or the nodes are set up so."""
     pods = list(pods)
     roles = {place.role for pod in pods if (place := place_of(pod))}
-    known = {entry.get("name") for entry in trees.get(job, "status", "jobsStatus") or ()}
+    known = {name for entry in trees.entries(job, "status", "jobsStatus") if (name := trees.text(entry, "name"))}
     if roles | known:
         if names.JOB_LAUNCHER in roles | known:
             return True
@@ -91,7 +92,7 @@ def _sorted(pods: Mapping[Place, Tree], called: Mapping[Place, str]) -> list[tup
         place = entry[0]
         name = called[place]
         number = name.rpartition("-")[2]
-        return _ORDER.get(place.role, 2), place.role, int(number) if number.isdecimal() else 0
+        return _ORDER.get(place.role, 2), place.role, as_number(number)
 
     return sorted(pods.items(), key=order)
 
@@ -102,7 +103,6 @@ def _step(name: str, pod: Tree) -> Step:
     processes = variable(pod, names.TORCH_NPROC_PER_NODE)
     status = container_status(pod)
     trouble = trouble_of(pod)
-    ended = trees.get(status, "state", "terminated") or {}
     return Step(
         name=name,
         status=phase_of(pod),
@@ -110,9 +110,9 @@ def _step(name: str, pod: Tree) -> Step:
         device=device,
         device_count=processes if processes and processes.isdecimal() else count,
         cluster=cluster_of(pod),
-        node=trees.get(pod, "spec", "nodeName"),
+        node=trees.text(pod, "spec", "nodeName"),
         reason=trouble.reason if trouble else None,
         message=trouble.message if trouble else None,
-        exit_code=ended.get("exitCode"),
-        restarts=int(status.get("restartCount") or 0),
+        exit_code=trees.number(status, "state", "terminated", "exitCode"),
+        restarts=trees.number(status, "restartCount") or 0,
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
 from trainplane.client.errors import InvalidError
+from trainplane.client.options.secrets import NotSecret
 from trainplane.client.submission import secrets, sources, training
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
@@ -37,6 +38,7 @@ def compose(
         InvalidError: something given cannot mean anything. CodeError, PlainSecretError and UnsupportedError say more.
     """
     _check_kind(runtime, trainer)
+    options = tuple(options)
     job: Tree = {
         "apiVersion": names.API_VERSION,
         "kind": names.TRAIN_JOB,
@@ -46,7 +48,8 @@ def compose(
     spec = job["spec"]
     if initializer and (fetched := sources.write_initializer(initializer)):
         spec["initializer"] = fetched
-    described = training.write_trainer(trainer, initializer)
+    allowed = [option.value for option in options if isinstance(option, NotSecret)]
+    described = training.write_trainer(trainer, initializer, allowed)
     if described.trainer:
         spec["trainer"] = described.trainer
     if described.annotations:
@@ -55,7 +58,7 @@ def compose(
         _apply(option, job, trainer, backend)
     if not job["metadata"].get("name"):
         job["metadata"]["name"] = name()
-    secrets.refuse_plain(job)
+    secrets.refuse_plain(job, allowed)
     return job
 
 

@@ -13,7 +13,7 @@ from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from trainplane.api.tree import Tree
     from trainplane.client.code.shipment import Setting, Shipment
@@ -31,8 +31,8 @@ class Described:
     """Of the TrainJob: what its code is."""
 
 
-def write_trainer(trainer: Trainer | None, initializer: Initializer | None) -> Described:
-    """Return what a trainer becomes.
+def write_trainer(trainer: Trainer | None, initializer: Initializer | None, allowed: Collection[str] = ()) -> Described:
+    """Return what a trainer becomes; `allowed` are texts that are no secrets, whatever they look like.
 
     Raises:
         InvalidError: it cannot mean anything.
@@ -42,7 +42,7 @@ def write_trainer(trainer: Trainer | None, initializer: Initializer | None) -> D
     if isinstance(trainer, BuiltinTrainer):
         words = {"command": list(TUNE), "args": write_tuning(trainer.config, initializer)}
         return Described({**words, **_size(trainer.config)})
-    shipped = _ship(trainer)
+    shipped = _ship(trainer, allowed)
     words = {"command": shipped.command, "args": shipped.args} if shipped else {}
     image = {"image": trainer.image} if trainer.image else {}
     env = {"env": write_env(trainer.env, "env")} if trainer.env else {}
@@ -77,7 +77,7 @@ def _size(said: CustomTrainer | ScriptTrainer | CustomTrainerContainer | TorchTu
     return size
 
 
-def _ship(trainer: CustomTrainer | ScriptTrainer | CustomTrainerContainer) -> Shipment | None:
+def _ship(trainer: CustomTrainer | ScriptTrainer | CustomTrainerContainer, allowed: Collection[str]) -> Shipment | None:
     """Pack the user's code, if the trainer has any."""
     if isinstance(trainer, CustomTrainerContainer):
         return None
@@ -85,9 +85,9 @@ def _ship(trainer: CustomTrainer | ScriptTrainer | CustomTrainerContainer) -> Sh
 
     setting = _setting(trainer, shipment.Setting)
     if isinstance(trainer, ScriptTrainer):
-        secrets.refuse_plain_values(list(trainer.args), "args")
+        secrets.refuse_plain_values(list(trainer.args), "args", allowed)
         return shipment.ship_script(trainer.script, trainer.args, folder=trainer.workspace, setting=setting)
-    secrets.refuse_plain_values(dict(trainer.func_args or {}), "func_args")
+    secrets.refuse_plain_values(dict(trainer.func_args or {}), "func_args", allowed)
     return shipment.ship_function(trainer.func, trainer.func_args, folder=trainer.workspace, setting=setting)
 
 
@@ -99,5 +99,5 @@ def _setting(trainer: CustomTrainer | ScriptTrainer, kind: type[Setting]) -> Set
     for where, given in lists.items():
         if isinstance(given, str) or not all(isinstance(entry, str) and entry for entry in given or ()):
             raise InvalidError(f"{where} must be a list of texts, and is {given!r}")
-    secrets.refuse_passwords(trainer.pip_index_urls, "pip_index_urls")
+    secrets.refuse_logins(trainer.packages_to_install or (), trainer.pip_index_urls)
     return kind(trainer.packages_to_install or (), trainer.pip_index_urls, tuple(trainer.env or ()))

@@ -44,7 +44,7 @@ class LocalProcessBackendConfig:
     """Processes of this machine: each node is a process group, with the interpreter and packages of `python`."""
 
     cleanup_venv: bool = True
-    """Remove what `packages_to_install` brought when the job is deleted."""
+    """Remove what `packages_to_install` brought when the job is over; False keeps it for jobs that want the same."""
     runtime_source: TrainingRuntimeSource = field(default_factory=TrainingRuntimeSource)
     python: str | None = None
     """The interpreter; the one that runs this if you do not say."""

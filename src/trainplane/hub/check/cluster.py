@@ -20,6 +20,9 @@ _SOON: Final = timedelta(days=7)
 """Before its end, a token is spoken of: who makes new ones may be on leave."""
 _OLDEST_KUEUE: Final = (0, 17)
 """The first Kueue that speaks `spec.runtimePatches`."""
+_OF_KUBECONFIGS: Final = frozenset({"BadKubeConfig", "InsecureKubeConfig"})
+"""Reasons of Kueue whose messages may quote the kubeconfig, with its token: a name that stands twice is told with the
+whole list."""
 _OWNER: Final = {
     "trainer.kubeflow.org": "the trainer's CRDs (manifests/crds)",
     "jobset.x-k8s.io": "JobSet",
@@ -40,8 +43,11 @@ def judge_connection(worker: WorkerFacts) -> Check:
             Finding("stops", problem, "see that Kueue runs on the hub, with its feature gate MultiKueue on")
         )
     elif active.get("status") != "True":
-        said = f"{active.get('reason') or 'no reason'}: {active.get('message') or 'no message'}"
-        problem = f"MultiKueueCluster {worker.name} is not connected, says Kueue: {said}"
+        reason = str(active.get("reason") or "no reason")
+        said = str(active.get("message") or "no message")
+        if reason in _OF_KUBECONFIGS:
+            said = f"for its message see kubectl describe multikueuecluster {worker.name}"
+        problem = f"MultiKueueCluster {worker.name} is not connected, says Kueue: {reason}: {said}"
         remedy = "repair what it says" if not worker.trouble else "Kueue connects again by itself once it can"
         findings.append(Finding("stops", problem, remedy))
     cluster = worker.cluster
@@ -53,7 +59,7 @@ def judge_connection(worker: WorkerFacts) -> Check:
 
 def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
     """Say whether Kueue may use a worker's kubeconfig, and whether the worker lets its owner do what it must."""
-    remedy = "Kueue refuses this kubeconfig until then (InsecureKubeConfig), and nothing here uses it"
+    remedy = "until then nothing here uses this kubeconfig; Kueue itself refuses most such (InsecureKubeConfig)"
     findings = [Finding("stops", f"{worker.place}: {refusal}", remedy) for refusal in worker.refusals]
     findings += _token(worker, now)
     permissions = worker.permissions

@@ -138,7 +138,7 @@ class WorkerFacts:
     active: Tree | None = None
     """What Kueue says of its connection: the condition `Active` of the MultiKueueCluster."""
     refusals: tuple[str, ...] = ()
-    """Why Kueue refuses the kubeconfig."""
+    """Why the kubeconfig must not be used."""
     token_end: datetime | None = None
     trouble: str = ""
     """Why it cannot be reached; empty if it can."""

@@ -26,7 +26,7 @@ from trainplane.hub.check.facts import (
 )
 from trainplane.hub.check.needs import located, needs_of
 from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
-from trainplane.hub.kubeconfigs import refusals, token_end
+from trainplane.hub.kubeconfigs import judge
 from trainplane.hub.resources import (
     ADMISSION_CHECKS,
     DEPLOYMENTS,
@@ -37,7 +37,7 @@ from trainplane.hub.resources import (
 )
 from trainplane.hub.workers import ordered
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.codec import key_of
+from trainplane.kube.codec import decode, key_of
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
         ),
     )
     return ClusterFacts(
-        server=cluster.transport.config.server,
+        server=cluster.transport.config.address,
         version=str(version.get("gitVersion") or "of an unknown version"),
         engines={name: tag for name, tag in zip(_ENGINES, engines, strict=True) if tag},
         served={api: plurals for api, plurals in zip(NEEDED, served, strict=True) if plurals is not None},
@@ -171,7 +171,8 @@ async def _way(name: str, workers: Workers) -> _Way:
         source = await workers.source(name)
     except WorkerCredentialsError as error:
         return _Way(trouble=error.problem)
-    way = _Way(source.place, refusals(source.text), token_end(source.text))
+    judged = judge(source.text)
+    way = _Way(source.place, judged.refusals, judged.token_end)
     if way.refusals:
         return way._replace(trouble="nothing is sent there: its kubeconfig must not be used")
     try:
@@ -195,7 +196,7 @@ async def _seen(eye: Client | None, kueue_namespace: str) -> tuple[ClusterFacts 
 
 
 def _trouble(client: Client, place: str, error: KubeError) -> str:
-    server = client.transport.config.server
+    server = client.transport.config.address
     if isinstance(error, UnauthorizedError):
         return f"{server} does not accept the credentials of {place} (401): they ended, or are of another cluster"
     return f"{server} does not answer: {error}"
@@ -205,6 +206,41 @@ def _condition(clusters: Mapping[Any, Tree], name: str) -> Tree | None:
     cluster = next((one for key, one in clusters.items() if key.name == name), None)
     found: Tree | None = trees.get(cluster, "status", "conditions", ("type", "Active"))
     return found
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+class _ResourceList(msgspec.Struct):
+    """What a version of an API serves, of which a worker may say anything."""
+
+    resources: list[_Named] | None = None
+
+
+class _Version(msgspec.Struct):
+    version: str
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Version] | None = None
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+class _Schema(msgspec.Struct):
+    kinds: list[_Kind] | None = msgspec.field(default=None, name="x-kubernetes-group-version-kind")
+    properties: Any = None
+
+
+class _Schemas(msgspec.Struct):
+    schemas: dict[str, _Schema] = {}
+
+
+class _OpenApi(msgspec.Struct):
+    components: _Schemas = msgspec.field(default_factory=_Schemas)
 
 
 async def _objects(cluster: Client, resource: Resource) -> Objects:
@@ -227,8 +263,7 @@ async def _served(cluster: Client, api: str) -> frozenset[str] | None:
         answer = await cluster.raw("GET", f"/apis/{api}")
     except NotFoundError:
         return None
-    tree = msgspec.json.decode(answer.body)
-    return frozenset(str(resource["name"]) for resource in tree.get("resources") or ())
+    return frozenset(resource.name for resource in decode(answer.body, _ResourceList).resources or ())
 
 
 async def _versions(cluster: Client, group: str) -> tuple[str, ...]:
@@ -236,21 +271,19 @@ async def _versions(cluster: Client, group: str) -> tuple[str, ...]:
         answer = await cluster.raw("GET", f"/apis/{group}")
     except NotFoundError:
         return ()
-    tree = msgspec.json.decode(answer.body)
-    return tuple(str(version["version"]) for version in tree.get("versions") or ())
+    return tuple(one.version for one in decode(answer.body, _Group).versions or ())
 
 
 async def _runtime_patches(cluster: Client) -> bool | Unseen:
     """Say whether TrainJobs have `spec.runtimePatches`, by the schema that everybody may read."""
     try:
         answer = await cluster.raw("GET", f"/openapi/v3/apis/{names.API_VERSION}")
+        schemas = decode(answer.body, _OpenApi).components.schemas
     except KubeError as error:
         return _unseen(error)
-    schemas = trees.get(msgspec.json.decode(answer.body), "components", "schemas") or {}
     for schema in schemas.values():
-        kinds = schema.get("x-kubernetes-group-version-kind") or ()
-        if any(kind.get("kind") == names.TRAIN_JOB for kind in kinds):
-            return trees.get(schema, "properties", "spec", "properties", "runtimePatches") is not None
+        if any(one.kind == names.TRAIN_JOB for one in schema.kinds or ()):
+            return trees.get(schema.properties, "spec", "properties", "runtimePatches") is not None
     return Unseen("missing", "the cluster has no TrainJob")
 
 

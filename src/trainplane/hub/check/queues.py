@@ -80,10 +80,17 @@ def _queue(hub: ClusterFacts, worker: ClusterFacts, key: Key) -> Iterator[Findin
         problem = f"LocalQueue {key} leads to ClusterQueue {name}, which does not exist here"
         yield Finding("stops", problem, "create it here, or name another in spec.clusterQueue")
         return
-    yield from _stopped(f"LocalQueue {key}", local_queue)
-    yield from _stopped(f"ClusterQueue {name}", cluster_queue)
-    yield from _selected(worker, key.namespace, name, cluster_queue)
+    yield from judge_admission(worker, key)
     yield from _covering(hub, key, name, cluster_queue)
+
+
+def judge_admission(cluster: ClusterFacts, key: Key) -> Iterator[Finding]:
+    """Say what keeps a queue that exists, and the ClusterQueue that it leads to, from admitting anything."""
+    name, cluster_queue = cluster_queue_of(cluster, key)
+    yield from _stopped(f"LocalQueue {key}", cluster.seen(LOCAL_QUEUES)[key])
+    if cluster_queue is not None:
+        yield from _stopped(f"ClusterQueue {name}", cluster_queue)
+        yield from _selected(cluster, key.namespace, name, cluster_queue)
 
 
 def _stopped(what: str, queue: Tree) -> Iterator[Finding]:

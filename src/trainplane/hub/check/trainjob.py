@@ -8,7 +8,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO
 from trainplane.hub.check.facts import Unseen
-from trainplane.hub.check.queues import cluster_queue_of
+from trainplane.hub.check.queues import cluster_queue_of, judge_admission
 from trainplane.hub.check.report import Check, Finding
 from trainplane.hub.queued.flavors import assign
 from trainplane.hub.queued.quota import QuotaTree
@@ -42,6 +42,8 @@ def judge_on_hub(facts: Facts, needs: Needs, dispatch: Dispatch) -> Check:
         said = "dispatches to no worker" if exists else "does not exist on the hub"
         problem = f"its queue {needs.queue} {said}"
         findings.append(Finding("stops", problem, f"name one of {_queues(dispatch, needs.namespace)}"))
+    else:  # the hub's Kueue reserves quota of its own before it asks any worker
+        findings += [*judge_admission(facts.hub, needs.queue), *_quota(facts.hub, needs)]
     return Check("trainjob", _summary(needs), tuple(findings))
 
 
@@ -97,6 +99,11 @@ def _quota(cluster: ClusterFacts, needs: Needs) -> Iterator[Finding]:
     tree = QuotaTree(queues, cluster.seen(COHORTS).values())
     assignment = assign(_unused(cluster_queue), tree.cluster_queues[name], _flavors(cluster), needs.pod_sets)
     blind = trees.get(cluster_queue, "spec", "cohortName") and isinstance(cluster.of(COHORTS), Unseen)
+    if isinstance(cluster.of(RESOURCE_FLAVORS), Unseen):
+        problem = f"whether the pods tolerate and select what the flavors of ClusterQueue {name} ask cannot be seen"
+        yield Finding(
+            "unseen", problem, "allow list of resourceflavors, or look with your own: --worker NAME[=CONTEXT]"
+        )
     for shortfall in assignment.shortfalls:
         problem, remedy = _lack(name, shortfall)
         if blind and shortfall.lack == "Limit":

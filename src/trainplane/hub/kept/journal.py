@@ -79,6 +79,8 @@ class Journal:
         files = files or scan(folder, self._aside)[0].get(name) or Files()
         self._segments = self._find(files)
         self._news = asyncio.Event()
+        self.readers: set[asyncio.Event] = set()
+        """Of those who read on as it grows: set at each change."""
         self._end_usage = NOTHING
         record = self._read_end() if files.end else None
         self.ended: str | None = None if record is None else record.reason
@@ -272,7 +274,8 @@ class Journal:
 
     def _tell(self) -> None:
         news, self._news = self._news, asyncio.Event()
-        news.set()
+        for event in (news, *self.readers):
+            event.set()
 
     def _tell_damage(self, segment: Segment, begin: int, end: int, error: Exception | None = None) -> None:
         """Tell of damaged lines, once."""

@@ -95,7 +95,7 @@ class Keeper:
         """Keep until cancelled."""
         async with asyncio.TaskGroup() as self._group:
             for reflector in self._jobs.reflectors:
-                await reflector.synced.wait()
+                await reflector.known.wait()  # a hub without Kueue has no Workloads
             self._archive.enforce()
             for kept in self._archive:
                 self._look_after(kept)

@@ -74,13 +74,17 @@ def _fewer_nodes(case: Case, workers: Sequence[Case]) -> Iterable[Suggestion]:
 
     if fits(case.trainer.count):
         return
-    most = _largest(fits, case.trainer.count - 1)
+    most = _whole_slices(case, _largest(fits, case.trainer.count - 1))
     if most:
         what = f"With at most {most + offset} node(s) instead of {case.trainer.count + offset} it would start at once."
         yield Suggestion("FewerNodes", what, _resize(case, most + offset), now=True, num_nodes=most + offset)
-    elif case.assignment.never and (most := _largest(ever, case.trainer.count - 1)):
+    elif case.assignment.never and (most := _whole_slices(case, _largest(ever, case.trainer.count - 1))):
         what = f"At most {most + offset} node(s) can ever have quota in this queue."
         yield Suggestion("FewerNodes", what, _resize(case, most + offset), now=False, num_nodes=most + offset)
+
+
+def _whole_slices(case: Case, count: int) -> int:
+    return count - count % case.slice_size
 
 
 def _largest(fits: Callable[[int], bool], most: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.hub.queued.flavors import Assignment, assign, mismatch
-from trainplane.hub.queued.nodes import NodeFit, fit
+from trainplane.hub.queued.nodes import NodeFit, fit, selects
 from trainplane.hub.queued.quota import QuotaTree
 from trainplane.hub.queued.workload import (
     QUOTA_RESERVED,
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.hub.queued.facts import Facts
 
-_TOPOLOGY: Final = re.compile(r'topology "[^"]+" (?:allows to fit only (?P<some>\d+) out of \d+|doesn\'t allow to fit)')
-"""How Kueue says that free nodes do not lie together as the pods must."""
+_TOPOLOGY: Final = re.compile(
+    r'topology "[^"]+" (?:allows to fit only (?P<some>\d+) out of \d+ (?P<unit>pod|slice)|doesn\'t allow to fit)'
+)
+"""How Kueue says that free nodes do not lie together as the pods must: it counts slices where pods go by slices."""
 
 
 class Case:
@@ -75,7 +77,8 @@ class Case:
     @cached_property
     def line(self) -> list[Tree]:
         """The Workloads that wait in this ClusterQueue, in Kueue's order."""
-        return sorted((one for one in self.facts.pending if waits(one) and self._leads_here(one)), key=rank)
+        now = self.facts.now
+        return sorted((one for one in self.facts.pending if waits(one, now) and self._leads_here(one)), key=rank)
 
     @property
     def position(self) -> int | None:
@@ -102,9 +105,15 @@ class Case:
         return any(rank(one)[0] <= mine for one in self.line if one["metadata"].get("uid") != own)
 
     def _leads_here(self, workload: Tree) -> bool:
-        queue = self.facts.find_local_queue(workload["metadata"]["namespace"], workload["spec"].get("queueName") or "")
+        namespace = workload["metadata"]["namespace"]
+        queue = self.facts.find_local_queue(namespace, workload["spec"].get("queueName") or "")
         stopped = trees.get(queue, "spec", "stopPolicy") not in {None, "", "None"}
-        return trees.get(queue, "spec", "clusterQueue") == self.name and not stopped
+        return trees.get(queue, "spec", "clusterQueue") == self.name and not stopped and self._takes_from(namespace)
+
+    def _takes_from(self, namespace: str) -> bool:
+        """Say whether the queue's selector has a namespace, as far as is known: what it has not holds nobody up."""
+        labels = (self.facts.namespace_labels or {}).get(namespace)
+        return labels is None or selects(trees.get(self.queue, "spec", "namespaceSelector"), labels)
 
     # -- nodes ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +130,15 @@ class Case:
     def topology_room(self) -> int | None:
         """How many pods lie together as they must, when Kueue last looked; None if it did not complain of that."""
         found = _TOPOLOGY.search(message_of(self.facts.workload, QUOTA_RESERVED))
-        return int(found["some"] or 0) if found else None
+        if found is None:
+            return None
+        return int(found["some"] or 0) * (self.slice_size if found["unit"] == "slice" else 1)
+
+    @property
+    def slice_size(self) -> int:
+        """How many training pods must lie together in each slice; 1 where the job asks for none."""
+        topology = None if self.trainer is None else self.trainer.topology
+        return max(1, int((topology or {}).get("podSetSliceSize") or 1))
 
     # -- other sizes ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Reading is bounded by the number of kinds, not of jobs: lists are filtered by the API server where it can, and what is
 only needed for a rare answer is read only then. What we may not read is left out and named in `Facts.unread`: on a
-worker MultiKueue's credentials often cover queues and Workloads alone.
+worker MultiKueue's credentials often cover queues and Workloads alone. What does not look like its kind (`shapes`) is
+left out and named too.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.hub.errors import HubError, NoSuchTrainJobError
+from trainplane.hub.errors import HubError, NoSuchTrainJobError, UnreadableError
 from trainplane.hub.placement import newest
+from trainplane.hub.queued import shapes
 from trainplane.hub.queued.quota import QuotaTree
 from trainplane.hub.queued.workload import FINISHED, holds
 from trainplane.hub.resources import (
@@ -36,7 +38,7 @@ from trainplane.hub.resources import (
 )
 from trainplane.hub.workers import reaching
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.errors import ForbiddenError, NotFoundError
+from trainplane.kube.errors import DecodeError, ForbiddenError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -68,6 +70,8 @@ class Facts:
     model: Tree | None = None
     """On a worker: the hub's Workload, of which the worker's is or would be a copy."""
     namespace: Tree | None = None
+    namespace_labels: Mapping[str, Mapping[str, str]] | None = None
+    """Labels of all namespaces, read where a queue admits strictly in order: who is not selected holds nobody up."""
     local_queues: tuple[Tree, ...] = ()
     """Of all namespaces: several lead to one ClusterQueue."""
     cluster_queues: tuple[Tree, ...] = ()
@@ -88,6 +92,7 @@ class Facts:
     workers: Mapping[str, Facts | str] = field(default_factory=dict)
     """On a hub: each worker that the job may go to, or why nothing is known of it."""
     unread: tuple[str, ...] = ()
+    """Kinds that could not be read, and objects that are none of their kind."""
 
     @property
     def queue(self) -> str:
@@ -140,21 +145,25 @@ def dispatching_check(facts: Facts, queue: Tree | None) -> Tree | None:
 async def gather(
     client: Client, namespace: str, name: str, workers: Workers | None = None, *, clock: Clock | None = None
 ) -> Facts:
-    """Read everything that concerns a TrainJob: at most 22 requests here and 11 for each worker it may go to.
+    """Read everything that concerns a TrainJob: at most 23 requests here and 12 for each worker it may go to.
 
     Eleven at first: the job, its Workload, runtime and Namespace, LocalQueues, ClusterQueues, Cohorts,
     ResourceFlavors, AdmissionChecks, Nodes, and the Workloads without quota. Without a Workload one more, the job's
-    events. For a job that waits for quota, up to `COHORT_LISTS` lists of Workloads with quota and `HOLDERS_ASKED` jobs.
+    events. Where a queue admits strictly in order, all Namespaces. For a job that waits for quota, up to `COHORT_LISTS`
+    lists of Workloads with quota and `HOLDERS_ASKED` jobs.
     On a hub, the MultiKueueConfig. A list of more than 500 objects takes one request for each 500.
 
     Raises:
         NoSuchTrainJobError: there is no such job.
+        UnreadableError: it is no TrainJob as we know them.
         KubeError: the cluster itself could not be read; what is wrong with a worker stands in `Facts.workers`.
     """
     try:
         job = await client.get(TRAINJOBS, name, namespace)
     except NotFoundError as error:
         raise NoSuchTrainJobError(namespace, name) from error
+    if problem := shapes.fault(TRAINJOBS.plural, job):
+        raise UnreadableError(f"TrainJob {namespace}/{name} cannot be read: {problem}")
     now = (clock or SystemClock()).now()
     labels = {LABEL_JOB_UID: job["metadata"]["uid"]}
     workloads, runtime, facts = await asyncio.gather(
@@ -162,7 +171,9 @@ async def gather(
         _runtime_exists(client, job),
         _read(client, Facts(job, now)),
     )
-    facts = replace(facts, workload=newest(workloads), runtime_exists=runtime)
+    whole, broken = _sorted_out(WORKLOADS, workloads)
+    unread = (*facts.unread, *broken)
+    facts = replace(facts, workload=newest(whole), runtime_exists=runtime, unread=unread)
     if facts.workload is None:
         uid = f"involvedObject.uid={job['metadata']['uid']}"
         return replace(facts, events=await _list(client, EVENTS, namespace, fields=uid) or ())
@@ -175,9 +186,10 @@ async def _read(client: Client, facts: Facts) -> Facts:
     namespace = facts.job["metadata"]["namespace"]
     kinds = (LOCAL_QUEUES, CLUSTER_QUEUES, COHORTS, RESOURCE_FLAVORS, ADMISSION_CHECKS, NODES, WORKLOADS, NAMESPACES)
     fields = {WORKLOADS: f"{_ADMITTED_TO}=", NAMESPACES: f"metadata.name={namespace}"}
-    lists = await asyncio.gather(*(_list(client, kind, fields=fields.get(kind)) for kind in kinds))
+    unread: list[str] = []
+    lists = await asyncio.gather(*(_list(client, kind, fields=fields.get(kind), unread=unread) for kind in kinds))
     local_queues, cluster_queues, cohorts, flavors, checks, nodes, pending, spaces = lists
-    return replace(
+    read = replace(
         facts,
         namespace=next(iter(spaces or ()), None),
         local_queues=local_queues or (),
@@ -187,8 +199,19 @@ async def _read(client: Client, facts: Facts) -> Facts:
         checks=checks,
         nodes=nodes,
         pending=pending or (),
-        unread=tuple(kind.plural for kind, found in zip(kinds, lists, strict=True) if found is None),
+        unread=(*(kind.plural for kind, found in zip(kinds, lists, strict=True) if found is None), *unread),
     )
+    return await _add_namespaces(client, read)
+
+
+async def _add_namespaces(client: Client, facts: Facts) -> Facts:
+    """Read whose Workloads a queue that admits strictly in order takes at all."""
+    if not any(trees.get(queue, "spec", "queueingStrategy") == "StrictFIFO" for queue in facts.cluster_queues):
+        return facts
+    found = await _list(client, NAMESPACES)
+    if found is None:
+        return facts
+    return replace(facts, namespace_labels={n["metadata"]["name"]: n["metadata"].get("labels") or {} for n in found})
 
 
 async def _runtime_exists(client: Client, job: Tree) -> bool | None:
@@ -248,7 +271,7 @@ async def _read_worker(workers: Workers, cluster: str, hub: Facts) -> Facts | st
                 _get(client, WORKLOADS, metadata["name"], metadata["namespace"]),
                 _read(client, Facts(hub.job, hub.now, cluster)),
             )
-    except HubError as error:
+    except (HubError, DecodeError) as error:
         return str(error)
     return replace(facts, workload=copy, model=hub.workload)
 
@@ -260,13 +283,41 @@ def train_job_of(workload: Tree) -> Tree | None:
 
 
 async def _list(
-    client: Client, kind: Resource, namespace: str | None = None, *, fields: str | None = None
+    client: Client,
+    kind: Resource,
+    namespace: str | None = None,
+    *,
+    fields: str | None = None,
+    unread: list[str] | None = None,
 ) -> tuple[Tree, ...] | None:
-    """Return a list, or None if we may not see it or the cluster does not know the kind."""
+    """Return a list, or None if we may not see it or the cluster does not know the kind.
+
+    Objects that are none of their kind are left out, and added to `unread`.
+    """
     try:
-        return tuple(await client.list_all(kind, namespace, fields=fields))
+        found = await client.list_all(kind, namespace, fields=fields)
     except (ForbiddenError, NotFoundError):
         return None
+    whole, broken = _sorted_out(kind, found)
+    if unread is not None:
+        unread += broken
+    return whole
+
+
+def _sorted_out(kind: Resource, objects: Iterable[Tree]) -> tuple[tuple[Tree, ...], tuple[str, ...]]:
+    """Return the objects that look like their kind, and a word on those that do not."""
+    whole: list[Tree] = []
+    problems: list[str] = []
+    for one in objects:
+        problem = shapes.fault(kind.plural, one)
+        if problem:
+            problems.append(problem)
+        else:
+            whole.append(one)
+    if not problems:
+        return tuple(whole), ()
+    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return tuple(whole), (f"a {kind.kind}{more}: {problems[0]}",)
 
 
 async def _get(client: Client, kind: Resource, name: str, namespace: str | None = None) -> Tree | None:
@@ -274,6 +325,7 @@ async def _get(client: Client, kind: Resource, name: str, namespace: str | None 
     if not name:
         return None
     try:
-        return await client.get(kind, name, namespace)
+        found = await client.get(kind, name, namespace)
     except (ForbiddenError, NotFoundError):
         return None
+    return None if shapes.fault(kind.plural, found) else found

@@ -11,7 +11,7 @@ admission checks have spoken.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.api.quantity import ZERO, Quantity
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from trainplane.api.tree import Tree
+
+
+DEEPEST: Final = 64
+"""Cohorts above one another; people make two or three, and each costs a look at each quota."""
 
 
 class FlavorResource(NamedTuple):
@@ -115,7 +119,8 @@ class QuotaTree:
     """All ClusterQueues and Cohorts of a cluster.
 
     A Cohort that ClusterQueues name and nobody made has no quota of its own. Cohorts that are their own ancestors stop
-    everything in them, which Kueue says on the ClusterQueue; here such a Cohort counts as a root.
+    everything in them, which Kueue says on the ClusterQueue; here such a Cohort counts as a root, and so does one above
+    which there are more than `DEEPEST`.
     """
 
     def __init__(self, cluster_queues: Iterable[Tree], cohorts: Iterable[Tree] = ()) -> None:
@@ -202,7 +207,7 @@ def _root(node: QuotaNode) -> QuotaNode:
 def _cut_cycle(node: QuotaNode) -> None:
     seen = {id(node)}
     while node.parent is not None:
-        if id(node.parent) in seen:
+        if id(node.parent) in seen or len(seen) >= DEEPEST:
             node.parent = None
             return
         node = node.parent

@@ -100,15 +100,24 @@ def message_of(obj: Tree | None, kind: str) -> str:
     return str((condition(obj, kind) or {}).get("message") or "")
 
 
-def waits(workload: Tree) -> bool:
-    """Say whether Kueue has a Workload in a queue: active, unfinished, ungated and without quota."""
+def waits(workload: Tree, now: datetime) -> bool:
+    """Say whether Kueue has a Workload in a queue: active, unfinished, ungated, without quota and not in back-off."""
     return (
         trees.get(workload, "spec", "active") is not False
         and not gates_of(workload)
         and not holds(workload, FINISHED)
         and not holds(workload, QUOTA_RESERVED)
         and (condition(workload, QUOTA_RESERVED) or {}).get("reason") != "OnHold"
+        and not _backs_off(workload, now)
     )
+
+
+def _backs_off(workload: Tree, now: datetime) -> bool:
+    """Say whether Kueue keeps an evicted Workload out of its queue for a while: it holds nobody up meanwhile."""
+    if (condition(workload, REQUEUED) or {}).get("status") == "False":
+        return True
+    until = moment(trees.get(workload, "status", "requeueState", "requeueAt"))
+    return until is not None and now < until
 
 
 def gates_of(obj: Tree | None) -> tuple[str, ...]:
@@ -149,13 +158,21 @@ def ends_at(workload: Tree, job: Tree | None) -> datetime | None:
     progress = trees.get(job, "status", "trainerStatus") or {}
     remaining, told = progress.get("estimatedRemainingSeconds"), moment(progress.get("lastUpdatedTime"))
     if remaining is not None and told is not None:
-        return told + timedelta(seconds=int(remaining))
+        return _later(told, int(remaining))
     longest = trees.get(workload, "spec", "maximumExecutionTimeSeconds")
     admitted = moment((condition(workload, ADMITTED) or {}).get("lastTransitionTime"))
     if longest is None or admitted is None or not holds(workload, ADMITTED):
         return None
     past = int(trees.get(workload, "status", "accumulatedPastExecutionTimeSeconds") or 0)
-    return admitted + timedelta(seconds=int(longest) - past)
+    return _later(admitted, int(longest) - past)
+
+
+def _later(moment: datetime, seconds: int) -> datetime | None:
+    """Return a time so much later; None past the end of the calendar, which a time in an object may be close to."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
 
 
 def usage_of(workload: Tree) -> dict[tuple[str, str], Quantity]:

@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -31,12 +32,14 @@ from trainplane.hub.resources import EVENTS, NAMESPACES, TRAINJOBS
 from trainplane.hub.served import logquery, logs, view
 from trainplane.hub.served.authority import Access
 from trainplane.hub.served.documents import DOCUMENTS, ROOT, SUBRESOURCES
+from trainplane.hub.served.following import Follow
+from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.status import warning
-from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError
+from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Callable
 
     from trainplane.api.tree import Tree
     from trainplane.hub.kept.archive import Archive
@@ -44,9 +47,10 @@ if TYPE_CHECKING:
     from trainplane.hub.kept.jobs import Jobs
     from trainplane.hub.kept.keeper import Keeper
     from trainplane.hub.kept.keptjob import KeptJob
-    from trainplane.hub.served.authority import Authorizer, User
+    from trainplane.hub.served.authority import Authorizer
     from trainplane.hub.served.logquery import LogQuery, Run
     from trainplane.hub.workers import Workers
+    from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -92,6 +96,9 @@ class Api:
     archive: Archive
     authorizer: Authorizer
     clock: Clock
+    readers: Readers = field(default_factory=Readers)
+    behind: Callable[[], str | None] = lambda: None
+    """Says what is not known yet, shortly after a start: then requests are answered 503."""
 
     async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
         """Answer a request of a user. Raises KubeError and HubError, which are the answer then."""
@@ -106,10 +113,13 @@ class Api:
         if request.method != "GET" or request.query.get("watch") in {"true", "1"}:
             raise MethodNotAllowedError(f"{request.method} is not served here: this view is read only, and not watched")
         await self.authorizer.check(user, Access(verb, target.namespace, target.name, target.subresource))
+        if (missing := self.behind()) is not None:
+            raise UnavailableError(f"the hub server has just started ({missing}): ask again", code=503, retry_after=2)
         if not target.name:
             return await self._list(request, target.namespace)
         if target.subresource == "log":
-            return await self._log(request, target)
+            with self.readers.admit(user.name, target.namespace):
+                return await self._log(request, target)
         answers = {"": self._get, "pods": self._pods, "events": self._events, "queue": self._queue}
         return await answers[target.subresource](request, await self._job(target))
 
@@ -200,13 +210,15 @@ class Api:
             raise NoSuchTrainJobError(target.namespace, target.name)
         now = int(self.clock.now().timestamp() * 1_000_000_000)
         if query.follow and not query.previous:
-            return await self._send(request, self._warnings(job, kept), self._follow(target, query, now))
+            chunks = _limited(self._follow(target, query, now), query.limit_bytes)
+            return await self._send(request, self._warnings(job, kept), chunks)
         if kept is None:
             reason = self._problem(self.jobs.place(job).cluster) or self.jobs.place(job).reason if job else ""
             text = f"TrainJob {target.namespace}/{target.name} has had no pod yet ({reason}); follow=true waits for it"
             raise NoLogError(text)
         await self._settle(kept)
-        return await self._send(request, self._warnings(job, kept), _each(logs.read(kept, query, now)))
+        chunks = _limited(self.readers.each(logs.read(kept, query, now)), query.limit_bytes)
+        return await self._send(request, self._warnings(job, kept), chunks)
 
     def _warnings(self, job: Tree | None, kept: KeptJob | None) -> list[str]:
         """Say what keeps lines of a job from coming now; they follow when it is over."""
@@ -252,7 +264,8 @@ class Api:
             with contextlib.suppress(TimeoutError):
                 async with self.clock.timeout(1.0):
                     await news.wait()
-        async with contextlib.aclosing(logs.Follow(kept, query, self._is_followed, now).text()) as text:
+        follow = Follow(kept, query, self._is_followed, now, self.readers)
+        async with contextlib.aclosing(follow.text()) as text:
             async for chunk in text:
                 yield chunk
 
@@ -294,9 +307,15 @@ class Api:
             request.transport.abort()
 
 
-async def _each(chunks: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
-    for chunk in chunks:
-        yield chunk
+async def _limited(chunks: AsyncGenerator[bytes, None], limit: int | None) -> AsyncGenerator[bytes, None]:
+    """Iterate over text, and end after so many bytes of it."""
+    async with contextlib.aclosing(chunks):
+        left = sys.maxsize if limit is None else limit
+        async for chunk in chunks:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left <= 0:
+                return
 
 
 def _runs(follower: Follower) -> bool:

@@ -11,7 +11,7 @@ like `pods/log` of the core's. Answers are remembered for seconds, as the API se
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -19,12 +19,14 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.hub.resources import CONFIG_MAPS
-from trainplane.kube.errors import ForbiddenError, UnauthorizedError
-from trainplane.kube.resource import Resource
+from trainplane.kube.access import AccessReviews, User
+from trainplane.kube.errors import ConfigError, ForbiddenError, UnauthorizedError
+from trainplane.kube.tls import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.kube.access import Reviewer
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -33,9 +35,6 @@ log = logging.getLogger(__name__)
 GROUP: Final = names.HUB_GROUP
 VERSION: Final = names.HUB_VERSION
 CONFIG_MAP: Final = "extension-apiserver-authentication"
-SUBJECT_ACCESS_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,55 +44,66 @@ class FrontProxy:
     authority: str
     """PEM of the authorities that sign the proxy's client certificate."""
     names: frozenset[str] = frozenset()
-    """Common names that the certificate may carry; empty: any."""
+    """Common names that the certificate may carry; empty: any, as for Kubernetes."""
     user_headers: tuple[str, ...] = ("X-Remote-User",)
     group_headers: tuple[str, ...] = ("X-Remote-Group",)
     uid_headers: tuple[str, ...] = ("X-Remote-Uid",)
     extra_prefixes: tuple[str, ...] = ("X-Remote-Extra-",)
 
 
-def front_proxy(config_map: Mapping[str, Any]) -> FrontProxy | None:
-    """Return what the ConfigMap says, None where the cluster has no aggregation layer."""
+def front_proxy(config_map: Mapping[str, Any]) -> FrontProxy:
+    """Return what the ConfigMap says, read as Kubernetes reads it: a list that is absent is empty.
+
+    So nobody is believed about a header that the API server does not list: it passes on what users send in such.
+
+    Raises:
+        UnauthorizedError: it names nobody, or not in a way that can be read; then nobody is believed.
+    """
     data: Mapping[str, str] = config_map.get("data") or {}
     authority = data.get("requestheader-client-ca-file")
     if not authority:
-        return None
+        raise _unusable(
+            "has no requestheader-client-ca-file: start the hub's API server with --requestheader-client-ca-file and "
+            "--proxy-client-cert-file"
+        )
+    if not _is_authority(authority):
+        raise _unusable("has a requestheader-client-ca-file that is no certificate in PEM: nobody is believed")
     return FrontProxy(
         authority,
-        frozenset(_listed(data, "requestheader-allowed-names", ())),
-        _listed(data, "requestheader-username-headers", ("X-Remote-User",)),
-        _listed(data, "requestheader-group-headers", ("X-Remote-Group",)),
-        _listed(data, "requestheader-uid-headers", ("X-Remote-Uid",)),
-        _listed(data, "requestheader-extra-headers-prefix", ("X-Remote-Extra-",)),
+        frozenset(_listed(data, "requestheader-allowed-names")),
+        _listed(data, "requestheader-username-headers"),
+        _listed(data, "requestheader-group-headers"),
+        _listed(data, "requestheader-uid-headers"),
+        _listed(data, "requestheader-extra-headers-prefix"),
     )
 
 
-async def load_front_proxy(client: Client) -> FrontProxy:
-    """Read the cluster's ConfigMap; raises UnauthorizedError where it names nobody."""
-    found = front_proxy(await client.get(CONFIG_MAPS, CONFIG_MAP, "kube-system"))
-    if found is None:
-        raise UnauthorizedError(
-            f"ConfigMap kube-system/{CONFIG_MAP} has no requestheader-client-ca-file: start the hub's API server with "
-            "--requestheader-client-ca-file and --proxy-client-cert-file"
-        )
-    return found
-
-
-def _listed(data: Mapping[str, str], key: str, default: Sequence[str]) -> tuple[str, ...]:
+def _is_authority(text: str) -> bool:
     try:
-        return tuple(msgspec.json.decode(data[key], type=list[str])) if key in data else tuple(default)
+        Tls(ca=text).context()
+    except ConfigError:
+        return False
+    return text.isascii()
+
+
+async def load_front_proxy(client: Client) -> FrontProxy:
+    """Read the cluster's ConfigMap; raises UnauthorizedError where it names nobody, or cannot be read."""
+    return front_proxy(await client.get(CONFIG_MAPS, CONFIG_MAP, "kube-system"))
+
+
+def _listed(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """Return a list, empty if it is absent or null; an empty name in one would be in every certificate and header."""
+    try:
+        listed = tuple(msgspec.json.decode(data.get(key) or "null", type=list[str] | None) or ())
     except msgspec.MsgspecError:
-        return tuple(default)
+        listed = ("",)
+    if not all(name.strip() for name in listed):
+        raise _unusable(f"has a {key} that is no JSON list of names: nobody is believed")
+    return listed
 
 
-@dataclass(frozen=True, slots=True)
-class User:
-    """Who asks, as the API server says."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-    uid: str = ""
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+def _unusable(problem: str) -> UnauthorizedError:
+    return UnauthorizedError(f"ConfigMap kube-system/{CONFIG_MAP} {problem}")
 
 
 def authenticate(proxy: FrontProxy, certificate: Mapping[str, Any] | None, headers: Sequence[tuple[str, str]]) -> User:
@@ -107,6 +117,11 @@ def authenticate(proxy: FrontProxy, certificate: Mapping[str, Any] | None, heade
     names = {value for part in certificate.get("subject", ()) for kind, value in part if kind == "commonName"}
     if proxy.names and not names & proxy.names:
         raise UnauthorizedError("the client certificate's common name is none that may speak for users")
+    return user_in(proxy, headers)
+
+
+def user_in(proxy: FrontProxy, headers: Sequence[tuple[str, str]]) -> User:
+    """Return the user that somebody who is believed names in headers; raises UnauthorizedError if there is none."""
     user = _first(headers, proxy.user_headers)
     if not user:
         raise UnauthorizedError("the request names no user")
@@ -147,36 +162,18 @@ class Access:
         return f"{self.verb} {part}.{GROUP}{named}{where}"
 
 
-@dataclass
 class Authorizer:
-    """Asks the hub's API server what a user may."""
+    """Asks the hub's API server what a user may.
 
-    client: Client
-    clock: Clock
-    allowed_seconds: float = 10.0
-    """Seconds that a yes is remembered: `kubectl get --raw` in a loop costs one review, and a role that is taken away
-    counts within seconds."""
-    denied_seconds: float = 2.0
-    """Seconds that a no is remembered: short, for somebody is about to grant it."""
-    most: int = 4096
-    """Answers remembered at once."""
-    _known: dict[tuple[User, Access], tuple[float, str | None]] = field(default_factory=dict)
+    A yes is remembered for 10 s: `kubectl get --raw` in a loop costs one review, and a role that is taken away counts
+    within seconds. A no for 2 s.
+    """
+
+    def __init__(self, client: Reviewer, clock: Clock, *, most: int = 4096) -> None:
+        self._reviews = AccessReviews(client, clock, allowed_seconds=10.0, denied_seconds=2.0, most=most)
 
     async def check(self, user: User, access: Access) -> None:
         """Return if the user may; raises ForbiddenError."""
-        now = self.clock.monotonic()
-        known = self._known.get((user, access))
-        if known is None or known[0] <= now:
-            refusal = await self._ask(user, access)
-            self._known.pop((user, access), None)
-            if len(self._known) >= self.most:
-                del self._known[next(iter(self._known))]
-            lasts = self.allowed_seconds if refusal is None else self.denied_seconds
-            known = self._known[user, access] = (now + lasts, refusal)
-        if known[1] is not None:
-            raise ForbiddenError(known[1])
-
-    async def _ask(self, user: User, access: Access) -> str | None:
         attributes = {
             "group": GROUP,
             "version": VERSION,
@@ -186,16 +183,6 @@ class Authorizer:
             "name": access.name,
             "verb": access.verb,
         }
-        spec = {
-            "user": user.name,
-            "groups": list(user.groups),
-            "uid": user.uid,
-            "extra": {key: list(values) for key, values in user.extra},
-            "resourceAttributes": attributes,
-        }
-        review = {"apiVersion": SUBJECT_ACCESS_REVIEWS.api_version, "kind": "SubjectAccessReview", "spec": spec}
-        status = (await self.client.create(SUBJECT_ACCESS_REVIEWS, review)).get("status") or {}
-        if status.get("allowed") and not status.get("denied"):
-            return None
-        reason = status.get("reason") or status.get("evaluationError")
-        return f'user "{user.name}" cannot {access}' + (f": {reason}" if reason else "")
+        refusal = await self._reviews.refusal(user, {"resourceAttributes": attributes})
+        if refusal is not None:
+            raise ForbiddenError(f'user "{user.name}" cannot {access}' + (f": {refusal}" if refusal else ""))

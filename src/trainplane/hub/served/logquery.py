@@ -16,7 +16,18 @@ if TYPE_CHECKING:
 
 ALL: Final = "all"
 _PARAMETERS: Final = frozenset(
-    {"follow", "previous", "timestamps", "container", "rank", "step", "tailLines", "sinceSeconds", "pretty"}
+    {
+        "follow",
+        "previous",
+        "timestamps",
+        "container",
+        "rank",
+        "step",
+        "tailLines",
+        "sinceSeconds",
+        "limitBytes",
+        "pretty",
+    }
 )
 _TRUTHS: Final = {"true": True, "1": True, "": True, "false": False, "0": False}
 
@@ -41,6 +52,8 @@ class LogQuery:
     """Only so many last lines, of each rank."""
     since_seconds: int | None = None
     """Only lines that are not older."""
+    limit_bytes: int | None = None
+    """Only so many bytes of text, of all ranks together."""
 
 
 def parse(query: Mapping[str, str]) -> LogQuery:
@@ -58,6 +71,7 @@ def parse(query: Mapping[str, str]) -> LogQuery:
         step=query.get("step"),
         tail_lines=_number(query, "tailLines"),
         since_seconds=_number(query, "sinceSeconds"),
+        limit_bytes=_number(query, "limitBytes"),
     )
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import ssl
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 import msgspec
 from aiohttp import web
 
-from trainplane.hub.errors import HubError
-from trainplane.hub.served.authority import authenticate
+from trainplane.hub.errors import FrontProxyChangedError, HubError
+from trainplane.hub.served.authority import authenticate, load_front_proxy
 from trainplane.hub.served.status import status_of
 from trainplane.kube.errors import KubeError
 from trainplane.kube.listener import Listener, path_of
@@ -18,11 +17,18 @@ from trainplane.kube.listener import Listener, path_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainplane.hub.served.authority import FrontProxy, User
+    from trainplane.hub.served.authority import FrontProxy
+    from trainplane.hub.served.fronts import Fronts
+    from trainplane.kube.access import User
+    from trainplane.kube.certificates import ServingContext
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
     from trainplane.kube.listener import ListenerSettings
 
 log = logging.getLogger(__name__)
 
+PROXY_SECONDS: Final = 30.0
+"""Seconds between looks at who may speak for users."""
 _HEALTH: Final = frozenset({"/healthz", "/livez", "/readyz"})
 
 
@@ -42,6 +48,7 @@ class Server:
         settings: where to listen.
         tls: the serving context; client certificates are asked for and verified against the proxy's authority.
         ready: says what is not ready yet, None when all is.
+        fronts: which replicas of ours may speak for users, too; None: none.
     """
 
     def __init__(
@@ -50,17 +57,18 @@ class Server:
         proxy: FrontProxy,
         settings: ListenerSettings,
         *,
-        tls: ssl.SSLContext,
+        tls: ServingContext,
         ready: Callable[[], str | None],
+        fronts: Fronts | None = None,
     ) -> None:
         self.proxy = proxy
         """Replaced as the cluster's ConfigMap changes; another authority needs another server."""
         self._api = api
         self._ready = ready
+        self._fronts = fronts
         # Optional, so that a probe without a certificate gets an answer, and a stranger one that says why not.
-        tls.verify_mode = ssl.CERT_OPTIONAL
-        tls.load_verify_locations(cadata=proxy.authority)
-        self.listener = Listener(self._serve, settings, tls=tls)
+        tls.verify_clients(proxy.authority)
+        self.listener = Listener(self._serve, settings, tls=tls.context)
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         path = path_of(request)
@@ -68,8 +76,7 @@ class Server:
             problem = self._ready() if path == "/readyz" else None
             return web.Response(status=503 if problem else 200, text=problem or "ok")
         try:
-            user = authenticate(self.proxy, _certificate(request), list(request.headers.items()))
-            return await self._api.answer(request, user)
+            return await self._api.answer(request, await self._who(request))
         except (KubeError, HubError) as error:
             return _failure(error)
         except ConnectionError:
@@ -77,6 +84,30 @@ class Server:
         except Exception as error:  # the boundary: any bug must still become an answer
             log.exception("request failed", extra={"path": path})
             return _failure(error)
+
+    async def _who(self, request: web.BaseRequest) -> User:
+        certificate, headers = _certificate(request), list(request.headers.items())
+        if certificate is None and self._fronts is not None:
+            return await self._fronts.authenticate(headers)
+        return authenticate(self.proxy, certificate, headers)
+
+
+async def follow_front_proxy(client: Client, server: Server, clock: Clock) -> NoReturn:
+    """Take over what changes about who may speak for users.
+
+    A context cannot forget an authority, so a new one ends the process: the next one trusts it alone, and goes on where
+    this one was.
+    """
+    while True:
+        await clock.sleep(PROXY_SECONDS)
+        try:
+            found = await load_front_proxy(client)
+        except KubeError as error:
+            log.warning("front proxy's ConfigMap cannot be read", extra={"error": str(error)})
+            continue
+        if found.authority != server.proxy.authority:
+            raise FrontProxyChangedError("the cluster's front-proxy authority was replaced: start again to trust it")
+        server.proxy = found
 
 
 def _certificate(request: web.BaseRequest) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ from trainplane.hub.errors import (
     NoSuchWorkerError,
     NotPlacedError,
     QueryError,
+    TooManyReadersError,
     WorkerCredentialsError,
     WorkerUnreachableError,
 )
@@ -25,6 +26,7 @@ _CODES: Final[dict[type[HubError], tuple[int, str]]] = {
     NoLogError: (404, "NotFound"),
     NotPlacedError: (404, "NotFound"),
     QueryError: (400, "BadRequest"),
+    TooManyReadersError: (429, "TooManyRequests"),
     WorkerUnreachableError: (503, "ServiceUnavailable"),
     WorkerCredentialsError: (503, "ServiceUnavailable"),
 }

@@ -1,4 +1,8 @@
-"""What the hub shows of a TrainJob: itself with its cluster, its pods, its events. Pure: trees in, trees out."""
+"""What the hub shows of a TrainJob: itself with its cluster, its pods, its events. Pure: trees in, trees out.
+
+The TrainJob is the hub's own. Pods and events are a worker's, which may send anything: any part of them may have any
+type.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,7 @@ def summary(
         for key, value in job["metadata"].items()
         if key in {"name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "labels", "resourceVersion"}
     }
-    alive = [pod for _, pod in pods if trees.get(pod, "status", "phase") in {"Pending", "Running"}]
+    alive = [pod for _, pod in pods if trees.get(pod, "status", "phase") in ("Pending", "Running")]
     ready = sum(is_ready(pod) for pod in alive)
     status: Tree = {
         "cluster": placement.cluster or (names.CLUSTER_HUB if placement.state == "Local" else ""),
@@ -131,7 +135,9 @@ def parse_time(text: Any) -> datetime | None:
 
 def marked(tree: Tree, cluster: str) -> Tree:
     """Return an object with the cluster it is from."""
-    return trees.put(tree, "metadata", "annotations", names.ANNOTATION_CLUSTER, value=cluster or names.CLUSTER_HUB)  # type: ignore[no-any-return] # a tree stays one
+    mark = {names.ANNOTATION_CLUSTER: cluster or names.CLUSTER_HUB}
+    annotations = {**trees.fields(tree, "metadata", "annotations"), **mark}
+    return {**tree, "metadata": {**trees.fields(tree, "metadata"), "annotations": annotations}}
 
 
 def pod_list(pods: Iterable[tuple[str, Tree]]) -> Tree:
@@ -143,7 +149,7 @@ def pod_list(pods: Iterable[tuple[str, Tree]]) -> Tree:
 def event_list(events: Iterable[tuple[str, Tree]]) -> Tree:
     """Return events of several clusters as one list of the core API, in the order of time, each with its cluster."""
     found = [(event_time(event), cluster, event) for cluster, event in events]
-    found.sort(key=lambda entry: (entry[0], entry[1], str(entry[2]["metadata"].get("name") or "")))
+    found.sort(key=lambda entry: (entry[0], entry[1], trees.text(entry[2], "metadata", "name") or ""))
     return {
         "apiVersion": "v1",
         "kind": "EventList",
@@ -155,11 +161,11 @@ def event_list(events: Iterable[tuple[str, Tree]]) -> Tree:
 def event_time(event: Tree) -> str:
     """Return when an event last happened, to compare by: whichever of an event's many times is the latest."""
     times = (
-        trees.get(event, "series", "lastObservedTime"),
-        event.get("lastTimestamp"),
-        event.get("eventTime"),
-        event.get("firstTimestamp"),
-        trees.get(event, "metadata", "creationTimestamp"),
+        trees.text(event, "series", "lastObservedTime"),
+        trees.text(event, "lastTimestamp"),
+        trees.text(event, "eventTime"),
+        trees.text(event, "firstTimestamp"),
+        trees.text(event, "metadata", "creationTimestamp"),
     )
     return max((_fixed(time) for time in times if time), default="")
 
@@ -172,9 +178,9 @@ def _fixed(time: str) -> str:
 
 def concerns(event: Tree, job: str, *, workload: str | None, pods: frozenset[str], steps: frozenset[str]) -> bool:
     """Say whether an event of a TrainJob's namespace is about it, or about what was made for it."""
-    about = event.get("involvedObject") or {}
-    kind, name = about.get("kind"), str(about.get("name") or "")
-    if kind in {names.TRAIN_JOB, names.JOBSET}:
+    kind = trees.get(event, "involvedObject", "kind")
+    name = trees.text(event, "involvedObject", "name") or ""
+    if kind in (names.TRAIN_JOB, names.JOBSET):
         return name == job
     if kind == "Workload":
         return name == workload

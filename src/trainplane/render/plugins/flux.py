@@ -40,6 +40,8 @@ _SETTINGS: Final = {
     names.FLUX_QUEUE_POLICY: "fcfs",
 }
 """Variables of the training container that are settings of Flux, and what they are if nobody sets them."""
+_CURVE: Final = "curve.cert"
+"""The key of the Secret, and the file that brokers read."""
 _Z85: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _CERTIFICATE: Final = """\
 # ZeroMQ CURVE secret certificate
@@ -109,7 +111,7 @@ class Flux(Plugin):
             },
         }
         name = names.flux_curve_name(plan.name)
-        yield KeptOnce("v1", "Secret", name, make=functools.partial(_draw_certificate, plan.name))
+        yield KeptOnce("v1", "Secret", name, functools.partial(_draw_certificate, plan.name), (_CURVE,))
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding]:
         """Refuse a runtime that has an init container of Flux's name, which would be replaced."""
@@ -190,7 +192,7 @@ def _draw_certificate(name: str) -> Tree:
     secret = X25519PrivateKey.generate()
     public = _z85(secret.public_key().public_bytes_raw())
     text = _CERTIFICATE.format(name=name, public=public, secret=_z85(secret.private_bytes_raw()))
-    return {"data": {"curve.cert": base64.b64encode(text.encode()).decode()}}
+    return {"data": {_CURVE: base64.b64encode(text.encode()).decode()}}
 
 
 def _z85(data: bytes) -> str:

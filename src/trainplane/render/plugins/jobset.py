@@ -10,8 +10,9 @@ from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
 from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
-from trainplane.render.resources import over_limit
-from trainplane.render.targets import job_patches, pod_spec_of
+from trainplane.render.resolve import container_of_trainer
+from trainplane.render.resources import impossible
+from trainplane.render.targets import job_patches, path_of, pod_spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,9 @@ _MANAGED: Final = {
     names.ANCESTOR_MODEL: "spec.initializer.model.env",
 }
 """Containers whose variables have a field of their own."""
+_MPI_COUNTS: Final = frozenset({"numNodes", "numProcPerNode"})
+"""What MPI does not take from a label: its nodes are the job of that name."""
+_LABEL: Final = ("metadata", "labels", names.LABEL_ANCESTOR)
 
 
 class JobSet(Plugin):
@@ -57,26 +61,63 @@ class JobSet(Plugin):
         yield Rendered(tree, marks)
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
-        """Refuse a container that requests more than its limit, and patches of variables that have their own field.
+        """Refuse resources that no pod may have, and patches of variables that have their own field.
 
         That a patch's targets exist is judged before there is a plan (`targets`).
         """
-        del old
+        if old is None:
+            yield from _judge_heard(plan)
+            yield from _judge_found(plan)
         container = plan.trainer_container
         if container and plan.trainer and plan.trainer.resources_per_node:
-            for name, request, limit in over_limit(container):
+            for _, _, problem in impossible(container):
                 yield Finding(
                     "spec.trainer.resourcesPerNode",
-                    f"with the runtime's resources, the pod would request {request} of {name} and be limited to "
-                    f"{limit}: set both in resourcesPerNode",
+                    f"with the runtime's resources, the pod {problem}: write what it may have in resourcesPerNode",
                 )
-        for _, path, change in job_patches(trees.get(plan.job.tree, "spec", "runtimePatches") or ()):
+        if container and not container.image:
+            yield Finding("spec.trainer.image", "must be there: the runtime has no image for it", "Required")
+        for manager, change in job_patches(trees.get(plan.job.tree, "spec", "runtimePatches") or ()):
             for container in pod_spec_of(change).get("containers") or ():
                 name = container.get("name", "")
                 if container.get("env") and name in _MANAGED:
+                    path = path_of(manager, change)
                     place = f"{path}.template.spec.template.spec.containers[name={name}].env"
                     yield Finding(place, f"variables of container {name} are set in {_MANAGED[name]}: move them there")
             for place in ("template.metadata", "template.spec.template.metadata"):
                 ignored = sorted((trees.get(change, *place.split(".")) or {}).keys() - {"labels", "annotations"})
                 if ignored:
+                    path = path_of(manager, change)
                     yield f"{path}.{place}: only labels and annotations are taken, {', '.join(ignored)} has no effect"
+
+
+def _judge_heard(plan: Plan) -> Iterator[Finding]:
+    """Yield a finding if nobody hears what spec.trainer says: the runtime's default would run, and nothing tell it."""
+    trainer: Tree = trees.get(plan.job.tree, "spec", "trainer") or {}
+    counted = _MPI_COUNTS if plan.policy and plan.policy.mpi else frozenset()
+    said = sorted(name for name, value in trainer.items() if value and name not in counted)
+    if not said or any(container_of_trainer(pods) for pods in plan.pod_sets):
+        return
+    label = f"the label {names.LABEL_ANCESTOR}: {names.ANCESTOR_TRAINER}"
+    jobs = [pods for pods in plan.pod_sets if pods.ancestor == names.ANCESTOR_TRAINER]
+    if jobs:
+        why = f"job {jobs[0].name} of the runtime, which trains, has no container {names.CONTAINER_NODE}"
+    else:
+        why = f"no job of the runtime has {label} in its template.metadata"
+        if any(pods.get("template", "spec", "template", *_LABEL) for pods in plan.pod_sets):
+            why += " (that of its pods does not count)"
+    yield Finding("spec.trainer", f"{', '.join(said)} would have no effect: {why}. Mend the runtime, or leave them out")
+
+
+def _judge_found(plan: Plan) -> Iterator[str]:
+    """Yield a warning if nodes that meet by name have none."""
+    pods, policy = plan.trainer_set, plan.policy
+    if pods is None or policy is None or plan.template.get("spec", "network", "enableDNSHostnames") is not False:
+        return
+    nodes = plan.trainer.num_nodes if plan.trainer and plan.trainer.num_nodes is not None else pods.count
+    meets = policy.torch or policy.mpi or policy.jax or policy.xgboost or policy.flux or plan.framework
+    if meets and nodes > 1:
+        yield (
+            "spec.runtimeRef: the runtime's network.enableDNSHostnames is false, so its pods have no names, and "
+            f"{nodes} nodes will not find the first one, {pods.endpoint(0)}"
+        )

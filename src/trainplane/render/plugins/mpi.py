@@ -52,6 +52,8 @@ _HYDRA_INTERFACE: Final = {INTEL: "I_MPI_HYDRA_IFACE", MPICH: "HYDRA_IFACE"}
 """What lets Hydra tell nodes the launcher's address, and not its bare host name, which they cannot resolve."""
 _POD_INTERFACE: Final = "eth0"
 """What container runtimes call a pod's own network."""
+_LONGEST: Final = 1 << 20
+"""Bytes that a ConfigMap holds."""
 _FOR_OWNER: Final = 0o400
 _FOR_ALL: Final = 0o444
 _FOR_ALL_AND_OWNER: Final = 0o644
@@ -90,19 +92,20 @@ class MPI(Plugin):
         policy = _policy(plan)
         if policy is None:
             return
-        yield KeptOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys)
-        form = "{} slots={}" if _implementation(plan, policy) == OPENMPI else "{}:{}"
-        slots = _slots(plan, policy)
-        hosts = [form.format(endpoint, slots) for pods in _nodes(plan, policy) for endpoint in pods.endpoints]
+        keys = (names.MPI_SSH_PRIVATE_KEY, names.MPI_SSH_PUBLIC_KEY)
+        yield KeptOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys, keys)
         node = plan.pod_set(names.JOB_NODE)
+        settings = {
+            _SSH_CONFIG: _ssh_config(policy.ssh_auth_mount_path, _ssh_port(node) if node else None),
+            _SSHD_CONFIG: _sshd_config(policy.ssh_auth_mount_path, user=_user(node) if node else None),
+        }
         yield {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": names.mpi_hostfile_name(plan.name)},
             "data": {
-                names.MPI_HOSTFILE: "".join(f"{host}\n" for host in hosts),
-                _SSH_CONFIG: _ssh_config(policy.ssh_auth_mount_path, _ssh_port(node) if node else None),
-                _SSHD_CONFIG: _sshd_config(policy.ssh_auth_mount_path, user=_user(node) if node else None),
+                names.MPI_HOSTFILE: _hostfile(plan, policy, room=_LONGEST - sum(map(len, settings.values()))),
+                **settings,
             },
         }
 
@@ -181,6 +184,23 @@ def _slots(plan: Plan, policy: MPIPolicy) -> int:
     containers = (pods.container(names.CONTAINER_NODE) for pods in meant)
     container = next((container for container in containers if container), None)
     return max(1, resources.accelerators(container)) if container else 1
+
+
+def _hostfile(plan: Plan, policy: MPIPolicy, *, room: int) -> str:
+    """Return the list of the nodes, with the processes of each.
+
+    Raises:
+        RefusalError: it would have more than `room` bytes. Nothing was made of it then.
+    """
+    slots = str(_slots(plan, policy))
+    ending = f" slots={slots}\n" if _implementation(plan, policy) == OPENMPI else f":{slots}\n"
+    nodes = list(_nodes(plan, policy))
+    hosts = sum(max(pods.replicas, 0) * max(pods.count, 0) for pods in nodes)
+    length = sum(pods.endpoints_length for pods in nodes) + hosts * len(ending)
+    if length > room:
+        problem = f"the hostfile lists every node and would have {length} bytes, of which a ConfigMap takes {room}"
+        raise RefusalError("spec.trainer.numNodes", f"{problem}: use fewer nodes, or shorter names")
+    return "".join(f"{endpoint}{ending}" for pods in nodes for endpoint in pods.endpoints)
 
 
 def _trust(pods: PodSet, policy: MPIPolicy) -> None:
@@ -311,4 +331,10 @@ def _surprises(plan: Plan, policy: MPIPolicy, nodes: int | None) -> Iterator[str
         yield (
             f"spec.runtimeRef: the runtime's mlPolicy.numNodes {runtime_nodes} makes that many launchers, not nodes: "
             "its author should write 1 there, and the nodes as parallelism of the job node"
+        )
+    resources_said = plan.trainer.resources_per_node if plan.trainer else None
+    if resources_said and trains is not None and trains.name == names.JOB_LAUNCHER and not policy.run_launcher_as_node:
+        yield (
+            "spec.trainer.resourcesPerNode: goes to the launcher and to no node, for this runtime labels its launcher "
+            "as the trainer and does not let it train (mpi.runLauncherAsNode): its author should say what nodes have"
         )

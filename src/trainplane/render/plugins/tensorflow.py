@@ -43,11 +43,9 @@ class TensorFlow(Plugin):
         if meeting is None:
             return
         tasks = _tasks(plan)
-        cluster = {
-            task: [f"{endpoint}:{meeting.port}" for endpoint in pods.endpoints]
-            for task, pods in tasks.items()
-            if task != _EVALUATOR  # looks on from outside
-        }
+        listed = {task: pods for task, pods in tasks.items() if task != _EVALUATOR}  # which looks on from outside
+        _judge_length(listed, meeting.port)
+        cluster = {task: [f"{endpoint}:{meeting.port}" for endpoint in pods.endpoints] for task, pods in listed.items()}
         for task, pods in tasks.items():
             container = _container(pods)
             if container:
@@ -89,11 +87,18 @@ def _container(pods: PodSet) -> Container | None:
     return pods.container(names.CONTAINER_NODE) or pods.container(pods.name)
 
 
+def _judge_length(tasks: dict[str, PodSet], port: int) -> None:
+    """Refuse a TF_CONFIG that no process could be given, before it is made."""
+    length = len(_config({task: [] for task in tasks}, _WORKER))
+    for pods in tasks.values():
+        nodes = max(pods.replicas, 0) * max(pods.count, 0)
+        length += pods.endpoints_length + nodes * len(f'":{port}", ')
+    if length > _LONGEST:
+        problem = f"TF_CONFIG lists every node and would have {length} bytes, of which Linux takes {_LONGEST}"
+        raise RefusalError("spec.trainer.numNodes", f"{problem}: use fewer nodes, or shorter names")
+
+
 def _config(cluster: dict[str, list[str]], task: str) -> str:
     """Return TF_CONFIG. One template makes all pods of a task, so the index is a variable that each pod has."""
     index = f"$({names.TENSORFLOW_TASK_INDEX})"
-    config = f'{{"cluster": {json.dumps(cluster)}, "task": {{"type": "{task}", "index": {index}}}}}'
-    if len(config) > _LONGEST:
-        problem = f"TF_CONFIG lists every node and would have {len(config)} bytes, of which Linux takes {_LONGEST}"
-        raise RefusalError("spec.trainer.numNodes", f"{problem}: use fewer nodes, or shorter names")
-    return config
+    return f'{{"cluster": {json.dumps(cluster)}, "task": {{"type": "{task}", "index": {index}}}}}'

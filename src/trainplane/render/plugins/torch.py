@@ -123,12 +123,14 @@ def _processes(plan: Plan, policy: TorchPolicy) -> int | str:
     """Return processes per node, or the word by which torch counts devices itself.
 
     `cpu`, and `auto` without a device, mean one process for each processor of the container: torch would count those of
-    the machine. It would also count them where there are TPUs, Neuron cores or Gaudis, which it does not know.
+    the machine. It would also count them where there are TPUs, Neuron cores or Gaudis, which it does not know. How many
+    devices a container claims (DRA) is known only where it runs: torch counts them.
     """
     said = _said_processes(plan, policy)
     node = _node(plan)
     if said == _AUTO and not resources.gpus(node):
-        return resources.accelerators(node) or max(1, resources.cpus(node))
+        counted = resources.accelerators(node)
+        return counted or (_AUTO if resources.claims(node) else max(1, resources.cpus(node)))
     return max(1, resources.cpus(node)) if said == "cpu" else said
 
 

@@ -211,6 +211,28 @@ def test_packages_are_installed_once_over_those_of_the_image(laptop: Laptop, nod
     assert "installing" not in again.stderr
 
 
+@pytest.mark.parametrize(
+    ("package", "kept"), [("extra", True), ("-r requirements.txt", False), (".", False), ("x @ file:///x", False)]
+)
+def test_packages_can_outlive_the_node_but_not_what_lies_beside_its_code(
+    package: str, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[Path] = []
+
+    def build(overlay: Path, *_: object) -> None:
+        overlay.mkdir()
+        built.append(overlay)
+
+    monkeypatch.setattr(boot, "build", build)
+    monkeypatch.setenv("TRAINPLANE_PACKAGES", str(tmp_path / "kept"))
+    for node in ("first", "second"):
+        (tmp_path / node).mkdir()
+        for _ in range(2):
+            boot.install([package], [], tmp_path / node, tmp_path / node / "workspace")
+    assert [overlay.parent.name for overlay in built] == (["kept"] if kept else ["first", "second"])
+    assert not kept or (tmp_path / "kept").stat().st_mode & 0o077 == 0
+
+
 def test_packages_that_the_image_has_are_not_installed_again(laptop: Laptop, node: Node) -> None:
     laptop.write("lib2.py", "import pip\ndef train():\n    print(pip.__file__.split('site-packages')[0])\n")
     said = node.says(ship(laptop.function("lib2"), packages=["--no-index", "pip"]))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from trainplane.client.backends.container.engine import Engine, engine_of, find_engine, last_line
+from trainplane.client.backends.container.engine import Engine, engine_of, find_engine, last_line, unnamed_file
 from trainplane.client.errors import EngineError, InvalidError, UnreachableError
 from trainplane.client.types.backends import ContainerBackendConfig
 
@@ -92,3 +93,19 @@ async def test_a_command_ends_with_its_caller(programs: Path, tmp_path: Path) ->
         await task
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize("without_memory", [False, True])
+async def test_a_file_without_a_name_is_read_by_a_child(
+    without_memory: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also on systems that have no files in memory."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    if without_memory:
+        monkeypatch.delattr(os, "memfd_create")
+    engine = Engine("cat", ("cat",))
+    with unnamed_file(b"secret\n") as number:
+        assert os.listdir(tmp_path) == []  # noqa: PTH208 no iterator is made
+        assert (await engine.run(f"/dev/fd/{number}", files=[number])).output == "secret\n"
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)

@@ -6,9 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.unit.client.local.documents import Tree, launch, pod
-from trainplane.client.backends.container.options import command_words, create_options, listens, variable_options
+from trainplane.client.backends.container.options import Variables, command_words, create_options, listens
 from trainplane.client.backends.local.volumes import Mount
+from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,11 +90,24 @@ def test_users_mounts_and_folders() -> None:
     assert {"--privileged", "--read-only"} <= set(words)
 
 
-def test_values_of_variables_are_not_in_the_command_line() -> None:
-    given = {"TOKEN": "secret", "PATH": "/bin", "TEXT": "a\nb"}
-    words, handed = variable_options(given, {"PATH": "/usr/bin"})
-    assert words == ["--env", "TOKEN", "--env", "PATH=/bin", "--env", "TEXT=a\nb"]
-    assert handed == {"TOKEN": "secret"}
+def test_values_are_never_in_the_command_line() -> None:
+    given = {"TOKEN": "secret", "TEXT": "a\nb", "GOOGLE_CREDENTIALS": "{}", "SSH_PRIVATE_KEY": "-----\n", "EMPTY": ""}
+    variables = Variables.of(given)
+    assert variables.options == [word for name in given for word in ("--env", name)]
+    assert (variables.environment, variables.file) == (given, b"")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PATH", "HOME", "LD_LIBRARY_PATH", "DOCKER_HOST", "CONTAINER_HOST", "https_proxy", "XDG_RUNTIME_DIR", "LANG"],
+)
+def test_what_the_engine_reads_itself_keeps_its_meaning(name: str) -> None:
+    variables = Variables.of({name: '/bin "x" #', "A": "1"})
+    assert variables.options == ["--env", "A"]
+    assert variables.environment == {"A": "1"}
+    assert variables.file == f'{name}=/bin "x" #\n'.encode()
+    with pytest.raises(InvalidError, match=f"the variable {name} has several lines.*give it another name"):
+        Variables.of({name: "a\nb"})
 
 
 def test_a_command_takes_the_place_of_the_entrypoint() -> None:

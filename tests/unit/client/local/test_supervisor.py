@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,8 +15,9 @@ from trainplane.client.backends.local.keys import draw_keys, make_kept
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
 from trainplane.client.backends.local.supervisor import Supervisor, name_steps
-from trainplane.client.errors import EngineError, RefusedError
+from trainplane.client.errors import EngineError, InvalidError, RefusedError
 from trainplane.render.plan import KeptOnce
+from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -319,12 +321,29 @@ def test_what_has_no_effect_is_told() -> None:
     ]  # fmt: skip
 
 
-def test_keys_are_drawn_without_the_operators_library() -> None:
-    def missing() -> Tree:
-        raise ImportError("cryptography")
+@pytest.fixture
+def plain_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take the operator's library away."""
+    for name in ("cryptography", *(name for name in sys.modules if name.startswith("cryptography."))):
+        monkeypatch.setitem(sys.modules, name, None)
 
-    kept = make_kept(KeptOnce("v1", "Secret", "keys", missing))
+
+def test_keys_are_drawn_without_the_operators_library(plain_install: None) -> None:
+    kept = make_kept(KeptOnce("v1", "Secret", "keys", make_keys))
     assert set(kept["data"]) == {"ssh-privatekey", "ssh-publickey"}
     assert draw_keys() != kept["data"]
+
+
+def test_what_is_no_pair_of_keys_is_never_one(plain_install: None) -> None:
+    def draw() -> Tree:
+        import cryptography  # noqa: PLC0415 it is not there
+
+        return {"data": {"curve.cert": cryptography.__name__}}
+
+    with pytest.raises(InvalidError, match=r"needs Secret a-flux-curve-cert, which .*: `pip install cryptography`"):
+        make_kept(KeptOnce("v1", "Secret", "a-flux-curve-cert", draw))
+
+
+def test_what_can_be_drawn_is_as_the_plugin_draws_it() -> None:
     there = make_kept(KeptOnce("v1", "Secret", "keys", lambda: {"data": {"x": "eA=="}}))
     assert there["data"] == {"x": "eA=="}

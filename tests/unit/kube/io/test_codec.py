@@ -153,6 +153,21 @@ class TestEvent:
 
 
 class TestStatus:
+    @pytest.mark.parametrize("asked", ["soon", [1], {}, -1, 1e300, None])
+    def test_a_wait_that_is_none_is_not_waited_for(self, asked: Any) -> None:
+        body = encode({"kind": "Status", "code": 429, "reason": "a", "details": {"retryAfterSeconds": asked}})
+        assert error_from_status(body).retry_after is None
+
+    def test_what_is_nested_too_deep_is_an_error_of_ours(self) -> None:
+        deep = b'{"kind":"Status","type":"ADDED","object":{},"items":' + b"[" * 100_000
+        with pytest.raises(errors.DecodeError):
+            decode(deep, dict)
+        with pytest.raises(errors.DecodeError):
+            decode_page(deep)
+        with pytest.raises(errors.StreamError):
+            decode_event(deep)
+        assert error_from_status(deep, 500).code == 500
+
     def test_a_status_keeps_all_it_says(self) -> None:
         body = encode(
             {

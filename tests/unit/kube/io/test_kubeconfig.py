@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import os
+import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -229,9 +230,17 @@ class TestMerging:
         ((kubeconfig() | {"current-context": "gone"}), "current-context names context 'gone'.*it has: main"),
         (kubeconfig(context={"cluster": "x"}), "context 'main' names cluster 'x'.*it has: c"),
         (kubeconfig(context={"user": "x"}), "context 'main' names user 'x'.*it has: u"),
-        (kubeconfig({"server": "api:6443"}), "server is 'api:6443'; it must be a URL"),
-        (kubeconfig({"server": ""}), "server is ''"),
-        (kubeconfig({"proxy-url": "socks5://p"}), "proxy-url is 'socks5://p'.*not supported"),
+        (kubeconfig({"server": "api:6443"}), "server must be a URL"),
+        (kubeconfig({"server": ""}), "server must be a URL"),
+        (kubeconfig({"proxy-url": "socks5://p"}), "proxy-url: a proxy is reached by http:// or https://"),
+        (kubeconfig({"server": "https://api:99999"}), "server must be a URL"),
+        (kubeconfig({"server": "https://[api"}), "server must be a URL"),
+        (kubeconfig(users=[{"name": "u"}, {"name": "v"}, {"name": "u"}]), r"users\[2\] has the name of users\[0\]"),
+        (
+            kubeconfig(clusters=[{"name": "c", "cluster": {"server": "https://a"}}] * 2),
+            r"clusters\[1\] has the name of clusters\[0\]: give each a name of its own",
+        ),
+        (kubeconfig(contexts=[{"name": "main", "context": {"cluster": "c"}}] * 2), r"contexts\[1\] has the name of"),
         (kubeconfig({"certificate-authority": "absent"}), "certificate-authority is .*absent, which does not exist"),
         (kubeconfig({"certificate-authority-data": "!"}), "certificate-authority-data is not base64"),
         (
@@ -269,6 +278,43 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     broken.write_text("- a")
     with pytest.raises(ConfigError, match="broken is not well-formed"):
         load_config(broken, environ={})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "users:\n- name: u\n  user:\n    token: hunter2 expires: never\n",
+        "users: [{name: u, user: {token: *hunter2}}]",
+        "users: [{name: u, user: {token: !hunter2 x}}]",
+        'users: [{name: u, user: {token: "hunter2\\q"}}]',
+        "users: [{name: u, user: {token: hunter2\x01}}]",
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named_by_its_number_for_the_token_may_be_in_it(
+    tmp_path: Path, content: str
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(content)
+    with pytest.raises(ConfigError, match="is not YAML") as caught:
+        load_config(file, environ={})
+    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
+    assert "hunter2" not in shown
+
+
+def test_bytes_that_are_no_text_are_not_shown(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(b"token: hunter2 \xff")
+    with pytest.raises(ConfigError, match="cannot read the kubeconfig") as caught:
+        load_config(file, environ={})
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_what_urls_hide_is_not_shown(tmp_path: Path) -> None:
+    cluster = {"server": "https://ann:hunter2@api:6443/hunter2", "proxy-url": "http://ann:hunter2@proxy:1"}
+    config = load(tmp_path, kubeconfig(cluster))
+    assert "hunter2" not in repr(config)
+    assert config.address == "https://api:6443"
 
 
 def test_an_unknown_context_of_the_caller_is_named(tmp_path: Path) -> None:

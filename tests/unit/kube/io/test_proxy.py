@@ -56,5 +56,6 @@ def test_exceptions(server: str, exceptions: str, *, is_direct: bool) -> None:
 
 
 def test_a_scheme_we_cannot_speak_is_refused_with_its_place() -> None:
-    with pytest.raises(ConfigError, match=r"HTTPS_PROXY of the environment is 'socks5://p:1'.*use http or https"):
-        proxy_for("https://api.example.com", {"HTTPS_PROXY": "socks5://p:1"})
+    with pytest.raises(ConfigError, match=r"HTTPS_PROXY of the environment: a proxy is reached by http") as caught:
+        proxy_for("https://api.example.com", {"HTTPS_PROXY": "socks5://ann:hunter2@p:1"})
+    assert "hunter2" not in str(caught.value)

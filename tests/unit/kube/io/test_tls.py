@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import ipaddress
 import ssl
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -278,6 +279,37 @@ class TestMistakes:
         ).decode()
         with pytest.raises(errors.ConfigError, match="encrypted"):
             Tls(certificate=certificate, key=encrypted).context()
+
+    def test_a_comment_in_another_alphabet_is_no_mistake(self, tmp_path: Path) -> None:
+        file = tmp_path / "ca.crt"
+        file.write_text("# f\u00fcr uns\n" + AUTHORITY.pem)
+        for ca in (file, "# f\u00fcr uns\n" + AUTHORITY.pem):
+            assert len(Tls(ca=ca).context().get_ca_certs()) == 1
+        with pytest.raises(errors.ConfigError, match="cannot be used"):
+            Tls(ca="\u00e9").context()
+
+    def test_no_error_shows_a_key(self) -> None:
+        certificate, key = AUTHORITY.issue("a")
+        broken = key.replace("\n", "\u00e9", 1)
+        with pytest.raises(errors.ConfigError) as caught:
+            Tls(certificate=certificate, key=broken).context()
+        shown = "".join(traceback.format_exception(caught.value))
+        assert key.splitlines()[1] not in shown
+        assert caught.value.__cause__ is None
+        assert certificate.splitlines()[1] not in repr(Tls(ca=certificate, certificate=certificate, key=key))
+
+    @pytest.mark.parametrize("missing", ["memfd_create", "/proc"])
+    def test_no_key_stays_on_disk_where_there_are_no_files_in_memory(
+        self, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refused(name: str) -> int:
+            raise OSError(38, f"no {name} here")
+
+        if missing == "/proc":
+            monkeypatch.setattr("trainplane.kube.tls._memory", lambda: None)
+        else:
+            monkeypatch.setattr("os.memfd_create", refused)
+        self.test_no_key_stays_on_disk(tmp_path, monkeypatch)
 
     def test_no_key_stays_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -426,6 +427,27 @@ async def test_a_server_below_a_path(server: FakeServer) -> None:
         with pytest.raises(errors.NotFoundError):
             await transport.request("GET", "/version")
     assert server.requests[0].path == "/k8s/clusters/c-1/version"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"server": "https://127.0.0.1:99999"},
+        {"server": f"https://{'a' * 64}.example"},
+        {"server": "https://a:hunter2@127.0.0.1:1"},
+        {"proxy": "http://[hunter2"},
+        {"proxy": "http://127.0.0.1:hunter2"},
+    ],
+)
+async def test_what_no_request_can_be_made_of_is_a_wrong_configuration(changes: dict[str, Any]) -> None:
+    made = {"server": "https://127.0.0.1:1", "credentials": StaticCredentials(bearer("t")), **changes}
+    async with Transport(Config(**made)) as transport:
+        with pytest.raises(errors.ConfigError, match="no request can be made") as caught:
+            await transport.request("GET", "/version")
+        with pytest.raises(errors.ConfigError, match="no request can be made"):
+            async with transport.websocket("/", ["v5"]):
+                pass
+    assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
 
 async def test_requests_go_through_the_proxy(serve: Serve) -> None:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from tests.unit.kube.loop.objects import THINGS, thing
 from trainplane.kube import pace
 from trainplane.kube.backoff import Backoff
-from trainplane.kube.controller import DONE, Controller, ControllerSettings, RequeueAfter, Result, Terminal, own_key
+from trainplane.kube.controller import (
+    DONE,
+    Controller,
+    ControllerSettings,
+    Failed,
+    RequeueAfter,
+    Result,
+    Terminal,
+    own_key,
+)
 from trainplane.kube.errors import TooManyRequestsError
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.queue import WorkQueue
@@ -133,6 +142,16 @@ async def test_retry_after_is_obeyed() -> None:
         assert len(scene.seen) == 1
         await scene.clock.advance(2)
         assert len(scene.seen) == 2
+
+
+async def test_a_failure_does_not_drop_what_else_is_due() -> None:
+    async with Scene(*[Failed(ValueError("no"), within=10 - at) for at in (0, 1, 3, 7)]).running() as scene:
+        await scene.add("a")
+        await scene.clock.advance(100)
+        assert [moment for _, moment in scene.seen] == [0, 1, 3, 7, 10], "the fourth wait would have been 8 seconds"
+        assert [outcome for outcome, _ in scene.observer.ended] == ["failed"] * 4 + ["done"]
+        assert len(scene.errors) == 4
+        assert scene.controller.queue.failures("a") == 0
 
 
 async def test_a_terminal_error_is_reported_and_not_retried(caplog: pytest.LogCaptureFixture) -> None:

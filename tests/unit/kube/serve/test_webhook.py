@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import errno
 import json
 import logging
-import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
@@ -16,7 +14,6 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
-from aiohttp import web
 
 from trainplane.kube.admission import AdmissionRequest, Verdict, allow, deny, encode_answer, mutate
 from trainplane.kube.certificates import ServingContext
@@ -297,71 +294,6 @@ async def test_plain_http_gets_no_answer_from_tls(rig: Start) -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientError):
             await session.post(f"http://localhost:{running.listener.port}/v", data=b"{}")
-
-
-async def test_a_listener_knows_whether_it_serves() -> None:
-    server = WebhookServer({}, LOOPBACK)
-    states = [server.listener.serving]
-    with pytest.raises(RuntimeError, match="before it was started"):
-        _ = server.listener.port
-    async with server.listener:
-        states.append(server.listener.serving)
-        taken = ListenerSettings(server.listener.port, host="127.0.0.1")
-        with pytest.raises(OSError, match="address already in use"):
-            await WebhookServer({}, taken).listener.start()
-    states.append(server.listener.serving)
-    assert states == [False, True, False]
-
-
-def has_ipv6_loopback() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
-            probe.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
-
-
-async def can_connect(host: str, port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(host, port)
-    except OSError:
-        return False
-    writer.close()
-    await writer.wait_closed()
-    return True
-
-
-async def test_without_a_host_all_addresses_are_served() -> None:
-    async with WebhookServer({}, ListenerSettings(0)).listener as listener:
-        assert await can_connect("127.0.0.1", listener.port)
-        assert await can_connect("::1", listener.port) == has_ipv6_loopback()
-
-
-async def test_a_machine_without_ipv6_serves_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    start = web.TCPSite.start
-    fault = OSError(errno.EADDRNOTAVAIL, "no such address")
-
-    async def without_ipv6(site: web.TCPSite) -> None:
-        if site._host == "::":
-            raise fault
-        await start(site)
-
-    monkeypatch.setattr(web.TCPSite, "start", without_ipv6)
-    async with WebhookServer({}, ListenerSettings(0)).listener as listener:
-        assert await can_connect("127.0.0.1", listener.port)
-    fault.errno = errno.EACCES
-    with pytest.raises(OSError, match="no such address"):
-        await WebhookServer({}, ListenerSettings(0)).listener.start()
-
-
-async def test_two_servers_share_a_port_when_asked() -> None:
-    shared = ListenerSettings(0, host="127.0.0.1", reuse_port=True)
-    first = WebhookServer({}, shared)
-    async with first.listener:
-        second = WebhookServer({}, ListenerSettings(first.listener.port, host="127.0.0.1", reuse_port=True))
-        async with second.listener:
-            assert second.listener.port == first.listener.port
 
 
 def test_a_reason_can_be_said_in_place_of_the_codes_own() -> None:

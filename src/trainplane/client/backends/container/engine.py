@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.client.errors import EngineError, InvalidError, UnreachableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from trainplane.client.types.backends import ContainerBackendConfig
 
@@ -50,9 +51,14 @@ class Engine:
         return done
 
     async def run(
-        self, *words: str, check: bool = True, whole: bool = False, environment: Mapping[str, str] | None = None
+        self,
+        *words: str,
+        check: bool = True,
+        whole: bool = False,
+        environment: Mapping[str, str] | None = None,
+        files: Sequence[int] = (),
     ) -> Done:
-        """Run a command.
+        """Run a command, with variables and open files in addition to those of this process.
 
         If the caller is cancelled, the command is ended first, or with `whole` seen to its end: one that is killed in
         the midst of making something leaves what nobody can name.
@@ -60,25 +66,35 @@ class Engine:
         Raises:
             EngineError: it failed, and `check` was asked for.
         """
+        running = asyncio.ensure_future(self._communicate(words, environment or {}, files))
+        try:
+            done = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            if not whole:
+                running.cancel()
+            await asyncio.wait({running})
+            raise
+        if check and done.code:
+            raise EngineError(f"{self.name} {words[0]}: {last_line(done.error)}")
+        return done
+
+    async def _communicate(self, words: Sequence[str], environment: Mapping[str, str], files: Sequence[int]) -> Done:
         process = await asyncio.create_subprocess_exec(
             *self.line(*words),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
+            pass_fds=files,
         )
         try:
             out, err = await process.communicate()
         except asyncio.CancelledError:
-            if not whole:
-                with contextlib.suppress(ProcessLookupError):
-                    process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
             await process.communicate()
             raise
-        done = Done(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
-        if check and done.code:
-            raise EngineError(f"{self.name} {words[0]}: {last_line(done.error)}")
-        return done
+        return Done(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
 @dataclass(frozen=True)
@@ -88,6 +104,23 @@ class Done:
     code: int
     output: str
     error: str
+
+
+@contextlib.contextmanager
+def unnamed_file(content: bytes) -> Iterator[int]:
+    """Hold an open file that no folder has and no other user can open; `/dev/fd/NUMBER` is its path for a child."""
+    if hasattr(os, "memfd_create"):
+        number = os.memfd_create("trainplane", 0)
+    else:
+        with tempfile.TemporaryFile() as file:
+            number = os.dup(file.fileno())
+    try:
+        with os.fdopen(os.dup(number), "wb") as file:
+            file.write(content)
+        os.lseek(number, 0, os.SEEK_SET)
+        yield number
+    finally:
+        os.close(number)
 
 
 def last_line(text: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import tree as trees
 from trainplane.api.quantity import Quantity
+from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +19,12 @@ if TYPE_CHECKING:
 LABEL_JOB: Final = "trainer.kubeflow.org/trainjob-name"
 LABEL_STEP: Final = "trainer.kubeflow.org/step"
 LABEL_UID: Final = "trainplane.dev/trainjob-uid"
+_ENGINES_OWN: Final = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|LANG|TZ|TERM|TMPDIR|(?:LC|LD|XDG)_\w+|(?i:https?|ftp|all|no)_proxy"
+    r"|GODEBUG|GOMAXPROCS|GOGC|GOMEMLIMIT|GOTRACEBACK|SSL_CERT_FILE|SSL_CERT_DIR|SSH_AUTH_SOCK|NOTIFY_SOCKET"
+    r"|_?(?:DOCKER|BUILDKIT|CONTAINERS?|PODMAN|BUILDAH|STORAGE|REGISTR(?:Y|IES)|CNI|NETAVARK|DBUS|LISTEN|SYSTEMD)_\w+"
+)
+"""Variables that docker, podman and what they call read for themselves."""
 
 
 def create_options(
@@ -52,17 +61,40 @@ def create_options(
         yield from ("--security-opt", "label=disable")  # folders of the job's are not labelled for containers
 
 
-def variable_options(variables: Mapping[str, str], present: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Return options for variables, and those that the engine's own process must have.
+@dataclass(frozen=True)
+class Variables:
+    """Variables of a container on their way to the engine: never in its command line, which all users can read.
 
-    A value in a command line can be read by all users of a machine, so an option names the variable and the engine
-    takes the value from its own environment. What the engine itself reads there keeps its meaning.
+    An option names a variable, and the engine takes the value from its own environment, whatever is in it. A variable
+    that the engine reads itself, such as PATH, would change what the engine does: it goes into a file, a line each.
     """
-    options: list[str] = []
-    handed = {name: value for name, value in variables.items() if name not in present and "\n" not in value}
-    for name, value in variables.items():
-        options += ["--env", name if name in handed else f"{name}={value}"]
-    return options, handed
+
+    options: list[str]
+    environment: dict[str, str]
+    """What the engine's process must have in addition, or in place of its own."""
+    file: bytes
+    """What `--env-file` must have; empty where none is needed."""
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str]) -> Variables:
+        """Divide variables into those two ways.
+
+        Raises:
+            InvalidError: one has a name of the engine's, and lines that a file of variables cannot have.
+        """
+        lines: list[str] = []
+        handed: dict[str, str] = {}
+        for name, value in variables.items():
+            if not _ENGINES_OWN.fullmatch(name):
+                handed[name] = value
+            elif "\n" in value or "\r" in value:
+                raise InvalidError(
+                    f"the variable {name} has several lines, and container engines read a variable of that name "
+                    f"themselves: give it another name"
+                )
+            else:
+                lines.append(f"{name}={value}\n")
+        return cls([word for name in handed for word in ("--env", name)], handed, "".join(lines).encode())
 
 
 def command_words(launch: Launch, image: str) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
-import os
 import random
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.client.backends.container import options
-from trainplane.client.backends.container.engine import engine_of, last_line
+from trainplane.client.backends.container.engine import engine_of, last_line, unnamed_file
 from trainplane.client.backends.local import machine
 from trainplane.client.backends.local.news import ignored
 from trainplane.client.backends.local.runner import Exit, WaitingError
@@ -112,7 +112,7 @@ class ContainerRunner:
         network = {"name": self._settings["network"], "ip": self.address(launch.place)}
         if not launch.alone:
             network = {"container": await self._first_of(launch)}
-        variables, handed = options.variable_options(launch.variables, os.environ)
+        variables = options.Variables.of(launch.variables)
         made = options.create_options(
             launch,
             uid=plan.uid,
@@ -121,10 +121,10 @@ class ContainerRunner:
             hosts=hosts,
             podman=self._engine.is_podman,
         )
-        words = [*made, *variables, *self._settings["run_options"], *options.command_words(launch, image)]
+        words = [*made, *variables.options, *self._settings["run_options"], *options.command_words(launch, image)]
         await self._engine.run("rm", "--force", launch.identity, check=False)
         try:
-            await self._engine.run("create", "--pull", "never", *words, whole=True, environment=handed)
+            await self._create(words, variables)
             process = await asyncio.create_subprocess_exec(
                 *self._engine.line("start", "--attach", launch.identity),
                 stdin=asyncio.subprocess.DEVNULL,
@@ -137,6 +137,13 @@ class ContainerRunner:
             raise
         limited = trees.get(launch.container, "resources", "limits", "memory") is not None
         return RunningContainer(process, launch.identity, self._engine, limited=limited, keep=self._settings["keep"])
+
+    async def _create(self, words: Sequence[str], variables: options.Variables) -> None:
+        with contextlib.ExitStack() as held:
+            files = [held.enter_context(unnamed_file(variables.file))] if variables.file else []
+            named = [word for file in files for word in ("--env-file", f"/dev/fd/{file}")]
+            create = ("create", "--pull", "never", *named, *words)
+            await self._engine.run(*create, whole=True, environment=variables.environment, files=files)
 
     async def clean(self) -> None:
         """Remove the network."""

@@ -120,6 +120,11 @@ class LocalBackend:
             raise RefusedError(
                 f"there is a TrainJob {name} already: delete it first, or choose another name"
             ) from error
+        except PermissionError as error:
+            raise InvalidError(
+                f"state: {self._jobs} is not yours alone, or cannot be written, and jobs keep their secrets there: "
+                f"take it from others (chmod go-w), or give another folder"
+            ) from error
         try:
             make_runner(folder).judge(rendered.plan)
             launch(folder, lock, self._wanted_secrets(rendered))

@@ -27,6 +27,7 @@ import fcntl
 import json
 import os
 import shutil
+import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,6 +38,18 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _PRIVATE: Final = 0o600
+_OTHERS: Final = 0o077
+_WRITABLE_TO_OTHERS: Final = 0o022
+
+
+def is_own(path: Path, *, private: bool = True) -> bool:
+    """Say whether a path is a folder of this user's, no link, that others cannot read, or at least not change."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return False
+    kept_from_others = _OTHERS if private else _WRITABLE_TO_OTHERS
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & kept_from_others
 
 
 @dataclass(frozen=True)
@@ -78,8 +91,11 @@ class JobFolder:
 
         Raises:
             FileExistsError: there is a job of that name.
+            PermissionError: the folder of jobs is another user's, or others can write into it.
         """
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not is_own(path.parent, private=False):
+            raise PermissionError(path.parent)
         draft = cls(path.with_name(f".{path.name}.{os.getpid()}"))
         shutil.rmtree(draft.path, ignore_errors=True)
         for folder in (draft.path, draft.path / "pods", draft.work):

@@ -1,6 +1,7 @@
-"""What is drawn once for a job: SSH keys, where MPI's nodes are containers.
+"""What is drawn once for a job: SSH keys for MPI, a certificate for Flux.
 
-The operator draws them with `cryptography`, which the SDK does without: then `ssh-keygen` does it.
+The operator draws them with `cryptography`, which the SDK does without. SSH keys can then be drawn by `ssh-keygen`;
+nothing else is one, so nothing else is given one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.client.errors import InvalidError
+from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -23,11 +25,16 @@ def make_kept(kept: KeptOnce) -> Tree:
     """Return an object that is made once and kept.
 
     Raises:
-        InvalidError: nothing here can draw keys.
+        InvalidError: nothing here can draw what it holds.
     """
     try:
         content = kept.make()
-    except ImportError:
+    except ImportError as error:
+        if kept.make is not make_keys:
+            raise InvalidError(
+                f"spec.runtimeRef: the runtime needs {kept.kind} {kept.name}, which is drawn with a library that is "
+                f"not installed here ({error}): `pip install cryptography`"
+            ) from error
         content = {"data": draw_keys()}
     return {"apiVersion": kept.api_version, "kind": kept.kind, "metadata": {"name": kept.name}, **content}
 

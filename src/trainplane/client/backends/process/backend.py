@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.client.backends.local.backend import LocalBackend
 from trainplane.client.backends.local.processes import end_recorded
+from trainplane.client.backends.process.runner import remove_scratch
 from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -36,14 +36,11 @@ class ProcessBackend(LocalBackend):
             raise InvalidError(f"python: there is no interpreter {config.python!r}: write the path of one")
         self._python = str(Path(python).absolute())
 
-    def _settings(self, uid: str) -> Tree:
-        # Sockets have paths too, of 107 characters at most: their folder must have a short one.
-        own = uid[:8] if self.config.cleanup_venv else f"kept-{os.getuid()}"
-        scratch = Path(tempfile.gettempdir()) / f"tp-{own}"
-        return {"python": self._python, "scratch": str(scratch), "keep_packages": not self.config.cleanup_venv}
+    def _settings(self, uid: str) -> Tree:  # noqa: ARG002 names are drawn where folders are made
+        kept = "" if self.config.cleanup_venv else str(self._jobs.parent / "packages")
+        return {"python": self._python, "temporary": tempfile.gettempdir(), "packages": kept}
 
     def _end(self, records: Tree, settings: Tree) -> None:
         for record in records.values():
             end_recorded(record["pid"], record["started"], record["mark"])
-        if settings.get("scratch") and not settings.get("keep_packages"):
-            shutil.rmtree(settings["scratch"], ignore_errors=True)
+        remove_scratch(settings)

@@ -15,6 +15,7 @@ import shlex
 import shutil
 import signal
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,6 +25,7 @@ from trainplane.api import tree as trees
 from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
 from trainplane.client.backends.local import machine, processes
+from trainplane.client.backends.local.folder import is_own
 from trainplane.client.backends.local.news import ignored
 from trainplane.client.backends.local.runner import Exit
 from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
@@ -64,11 +66,10 @@ class ProcessRunner:
     """Starts the containers of one job as processes."""
 
     def __init__(self, folder: JobFolder, settings: Tree) -> None:
-        """Take the job's folder and settings: which interpreter, and where temporary files go."""
+        """Take the job's folder and settings: which interpreter, and where temporary files and packages go."""
         self._folder = folder
+        self._settings = settings
         self._python = settings["python"]
-        self._scratch = Path(settings["scratch"])
-        self._keep = bool(settings.get("keep_packages"))
         self._bin = folder.work / "bin"
         self._plan: Plan | None = None
         self._addresses = Addresses(frozenset(), folder.name)
@@ -89,7 +90,7 @@ class ProcessRunner:
         """Find ports for the pods, and lay out what they share."""
         self._plan = plan
         self._addresses = Addresses.of(plan)
-        self._scratch.mkdir(mode=0o700, exist_ok=True)
+        self._make_scratch()
         self._bin.mkdir(exist_ok=True)
         python = shlex.quote(self._python)
         programs = {"python": python, "python3": python, "torchrun": f"{python} -m torch.distributed.run"}
@@ -117,8 +118,7 @@ class ProcessRunner:
         number = self._plan.number(launch.place)
         home = self._folder.work / "pods" / launch.pod["metadata"]["name"] / "cwd"
         home.mkdir(parents=True, exist_ok=True)
-        temporary = self._scratch / str(number)
-        temporary.mkdir(exist_ok=True)
+        scratch = Path(self._settings["scratch"])
         variables = {
             **_inherited(os.environ),
             "GLOO_SOCKET_IFNAME": machine.loopback(),
@@ -127,7 +127,8 @@ class ProcessRunner:
             "PET_LOCAL_ADDR": LOOPBACK,
             **_UNBOUND,
             "HOSTNAME": launch.pod["spec"]["hostname"],
-            "TMPDIR": str(temporary),
+            "TMPDIR": tempfile.mkdtemp(dir=scratch, prefix=""),
+            "TRAINPLANE_PACKAGES": self._settings["packages"] or str(scratch / "packages"),
             **_gpu_variables(machine.gpu_numbers(self._plan, launch.place, launch.container)),
             **{name: _relocated(path, launch.mounts) for name, path in _DATA.items()},
             **self._localised(self._addresses.variables(launch.variables), launch.mounts),
@@ -161,9 +162,23 @@ class ProcessRunner:
         return RunningProcess(process, launch.identity, bytes_allowed, moved, ready=waits)
 
     async def clean(self) -> None:
-        """Remove temporary files; what was installed there stays if the user wants to keep it."""
-        if not self._keep:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        """Remove temporary files. Packages lie elsewhere if the user wants to keep them."""
+        remove_scratch(self._settings)
+
+    def _make_scratch(self) -> None:
+        """Have a folder for temporary files whose name nobody can know before, and into which nobody else can look.
+
+        It does not lie in the job's folder: sockets have paths too, of 107 characters at most.
+        """
+        if not is_own(Path(self._settings.get("scratch") or os.devnull)):
+            scratch = tempfile.mkdtemp(prefix="tp-", dir=self._settings["temporary"])
+            self._settings = {**self._settings, "scratch": scratch}
+            self._folder.write("settings", self._settings)
+        packages = self._settings["packages"]
+        if packages:
+            Path(packages).mkdir(mode=0o700, exist_ok=True)
+            if not is_own(Path(packages)):
+                raise EngineError(f"{packages}, where packages are kept, is not yours alone: remove it")
 
     def _words(self, launch: Launch) -> list[str]:
         """Return the command line as it is here."""
@@ -266,6 +281,13 @@ class RunningProcess:
                 self._out_of_memory = True
                 processes.tell(there, signal.SIGKILL)
                 return
+
+
+def remove_scratch(settings: Tree) -> None:
+    """Remove a job's temporary files."""
+    scratch = Path(settings.get("scratch") or os.devnull)
+    if is_own(scratch):
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _must_have_command(job: str, container: Tree) -> None:

@@ -1,0 +1,142 @@
+"""Following a log: what is there, and then lines as they are printed, until the TrainJob is over.
+
+Whoever follows reads the journal as it grows, so any number of readers costs a worker one stream, and a worker that is
+cut off and comes back shows as a pause and not as an error. Nothing is read before it is wanted: a reader that stands
+still holds one chunk, and what was dropped from the volume meanwhile it is told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from trainplane.hub.errors import NoLogError
+from trainplane.hub.served.cursor import Beginning, Cursor
+from trainplane.hub.served.logform import Form
+from trainplane.hub.served.logquery import choose
+from trainplane.hub.served.logs import show
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from trainplane.hub.kept.keptjob import KeptJob
+    from trainplane.hub.served.logquery import LogQuery, Rank, Run
+    from trainplane.hub.served.readers import Readers
+
+
+class Follow:
+    """Follows the ranks of a job until it is over.
+
+    Args:
+        job: the job.
+        query: what is asked for.
+        is_followed: says of a run whether more lines may still come.
+        now: nanoseconds since 1970, for `sinceSeconds`.
+        readers: reads files.
+    """
+
+    def __init__(
+        self, job: KeptJob, query: LogQuery, is_followed: Callable[[Run], bool], now: int, readers: Readers
+    ) -> None:
+        self._job = job
+        self._query = query
+        self._is_followed = is_followed
+        self._now = now
+        self._readers = readers
+        self._form = Form(query)
+        self._places: dict[Rank, tuple[Run, Cursor]] = {}
+        self._woken = asyncio.Event()
+
+    async def text(self) -> AsyncGenerator[bytes, None]:
+        """Iterate over the text, to the end of the job."""
+        try:
+            runs = {rank: (runs[-1], runs[-1].journal.end) for rank, runs in self._chosen().items()}
+            async with aclosing(self._readers.each(show(runs, self._query, self._now))) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+            for rank, (run, stop) in runs.items():
+                self._take(rank, run, stop)
+            while True:
+                news = self._job.news
+                self._woken.clear()
+                await self._join()
+                stands = True
+                for rank in list(self._places):
+                    if text := await self._next(rank):
+                        stands = False
+                        yield text
+                if stands and self._is_over():
+                    return
+                if stands:
+                    await _first(news, self._woken)
+        finally:
+            for run, _ in self._places.values():
+                run.journal.readers.discard(self._woken)
+
+    async def _next(self, rank: Rank) -> bytes:
+        """Return what a rank printed next; empty where it stands now."""
+        run, cursor = self._places[rank]
+        while True:
+            cursor.stop = run.journal.end
+            if cursor.is_behind and (block := await self._readers.step(cursor.block)):
+                return self._form.show(rank, block)
+            following = self._after(rank, run)
+            if following is None:
+                return b""
+            run, cursor = self._take(rank, following, 0)
+
+    def _take(self, rank: Rank, run: Run, offset: int) -> tuple[Run, Cursor]:
+        """Go on with a run."""
+        former = self._places.get(rank)
+        if former is not None:
+            former[0].journal.readers.discard(self._woken)
+        run.journal.readers.add(self._woken)
+        self._places[rank] = run, Cursor(rank, run.journal, offset, run.journal.end)
+        return self._places[rank]
+
+    async def _join(self) -> None:
+        """Take up ranks that have begun meanwhile."""
+        for rank, runs in self._chosen().items():
+            if rank not in self._places:
+                run = runs[-1]
+                beginning = Beginning(run.journal, self._query, self._now, run.journal.end)
+                steps = beginning.search()
+                while await self._readers.step(lambda steps=steps: next(steps, steps)) is None:  # type: ignore[misc] # bound now
+                    pass
+                self._take(rank, run, beginning.found)
+
+    def _is_over(self) -> bool:
+        """Say whether nothing more will come, now that all ranks stand."""
+        return is_over(self._job) and all(
+            run.journal.ended is not None or not self._is_followed(run) for run, _ in self._places.values()
+        )
+
+    def _after(self, rank: Rank, run: Run) -> Run | None:
+        """Return the run that came after one that is at its end."""
+        if run.journal.ended is None and self._is_followed(run):
+            return None
+        runs = self._chosen().get(rank, [])
+        places = [place for place, known in enumerate(runs) if known.journal is run.journal]
+        return runs[places[0] + 1] if places and places[0] + 1 < len(runs) else None
+
+    def _chosen(self) -> dict[Rank, list[Run]]:
+        try:
+            return choose(self._job, self._query)
+        except NoLogError:
+            return {}
+
+
+async def _first(*events: asyncio.Event) -> None:
+    """Wait for the first of some events."""
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
+def is_over(job: KeptJob) -> bool:
+    """Say whether a TrainJob has finished or is deleted, so that no pod of it will start any more."""
+    return job.record.finished is not None or job.record.deleted is not None

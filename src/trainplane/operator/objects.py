@@ -1,0 +1,294 @@
+"""A TrainJob's objects: seen to be as they should, from the runtime that it began with.
+
+    runtime     the one that has the recorded digest; if the TrainJob begins now, the one that there is, and it is kept
+    keys        what plugins draw once, made or judged
+    others      ConfigMaps and groups, applied
+    JobSet      applied last, if it is absent, or it or the TrainJob is suspended; what runs is never changed
+    expiry      given to the JobSet once its end is told
+
+Nothing here tells a status; what goes wrong is raised, and what was learnt until then stands in the `Situation`.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainplane.api import names
+from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.writes import OwnWrites
+from trainplane.operator import events, ttl
+from trainplane.operator.applied import would_change
+from trainplane.operator.budget import Budget
+from trainplane.operator.errors import BehindError, OperatorError
+from trainplane.operator.inherited import with_fixed_parts_of
+from trainplane.operator.once import Keeper
+from trainplane.operator.readmitted import applied_at, is_elsewhere, is_patched_since
+from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
+from trainplane.operator.settled import Settled
+from trainplane.operator.stores import Written
+from trainplane.render.errors import RenderError
+
+if TYPE_CHECKING:
+    from trainplane.api.document import Document
+    from trainplane.api.meta import ObjectMeta
+    from trainplane.api.trainjob import TrainJob
+    from trainplane.api.tree import Tree
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.resource import Key
+    from trainplane.kube.store import Store
+    from trainplane.operator.runtimes import Runtime
+    from trainplane.operator.snapshot import Snapshots
+    from trainplane.operator.stores import Meta, SeenJobSet
+    from trainplane.operator.writer import Writer
+    from trainplane.render.pipeline import Pipeline, Rendering
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Situation:
+    """A TrainJob as one reconcile meets it."""
+
+    key: Key
+    job: Document[TrainJob]
+    jobset: SeenJobSet | None
+    digest: str
+    """Of the runtime that it began with; empty until that is known."""
+    is_new: bool = False
+    """Whether it begins now: nothing of it can have been made before."""
+
+    @property
+    def meta(self) -> ObjectMeta:
+        """The TrainJob's metadata."""
+        return self.job.view.metadata
+
+
+@dataclass
+class Objects:
+    """Makes the objects of TrainJobs, and remembers which need no second look."""
+
+    client: Client
+    writer: Writer
+    job_sets: Store
+    snapshots: Snapshots
+    pipeline: Pipeline
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self._keeper = Keeper(self.client, self.writer)
+        self._settled = Settled()
+        self._writes = OwnWrites(self.job_sets, self.clock)
+
+    def pending(self, key: Key) -> bool:
+        """Say whether the mirror has not shown our last write of a JobSet."""
+        return self._writes.pending(key)
+
+    def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
+        """Return a TrainJob's situation, with the digest that its status has, or we have in mind for it."""
+        digest = job.view.status.runtime_digest or self._settled.digest(key, job.view.metadata)
+        return Situation(key, job, jobset, digest)
+
+    def forget(self, key: Key) -> None:
+        """Forget a TrainJob that is finished or gone."""
+        self._settled.forget(key)
+
+    async def ensure(self, here: Situation) -> events.News | None:
+        """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
+        job, jobset = here.job, here.jobset
+        if self._settled.holds(here.key, here.meta, jobset):
+            return None
+        if jobset is not None:
+            if jobset.meta.deletion_timestamp is not None:
+                return None  # it is made anew when this one is gone
+            if not (job.view.spec.suspend or jobset.suspended):
+                return await self._let_run(here, jobset)
+        rendering = self._render(here, await self._runtime(here))
+        await self._check_mirrors(here)
+        body = await self._make_others(here, rendering)
+        if jobset is not None:
+            await self._update(here, jobset, body)
+            return None
+        self._settle(here, await self._apply(here, ttl.held(body)))
+        pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
+        return events.created(here.key.name, pods, suspended=job.view.spec.suspend)
+
+    async def learn(self, here: Situation) -> Runtime | None:
+        """Return the runtime of a TrainJob that does not need it to run, if that is known or can be found out."""
+        try:
+            return await self._runtime(here)
+        except OperatorError as error:
+            log.info("runtime not known", extra={"trainjob": str(here.key), "why": str(error)})
+            return None
+
+    async def let_expire(self, here: Situation) -> None:
+        """Give the JobSet of a TrainJob whose end is told the time after which its runtime wants it removed."""
+        jobset = here.jobset
+        if jobset is None or jobset.expires or jobset.meta.deletion_timestamp is not None or not here.digest:
+            return
+        runtime = await self.learn(here)
+        seconds = None if runtime is None else ttl.of(runtime)
+        if seconds is None:
+            return
+        patch = {"metadata": {"uid": jobset.meta.uid}, "spec": {ttl.FIELD: seconds}}
+        try:
+            written = await self.writer.patch(JOB_SETS, here.key, patch)
+        except (NotFoundError, ConflictError):
+            return  # gone, or another of its name has come
+        self._writes.note(here.key, written.metadata.resource_version)
+
+    def _render(self, here: Situation, runtime: Runtime) -> Rendering:
+        """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have."""
+        with Budget(f"TrainJob {here.key}"):
+            return self.pipeline.render(here.job, runtime, begins=here.jobset is None)
+
+    def _settle(self, here: Situation, jobset: Meta) -> None:
+        restarts = 0 if here.jobset is None else here.jobset.status.restarts
+        self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
+
+    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.News | None:
+        """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
+
+        But pods that are made anew mount the keys anew: with others than the first ones had, they fail to meet those
+        that are left, and the JobSet restarts them all; without any, they would wait for ever. And what was admitted
+        anew is not what runs.
+        """
+        live = await self._patched_since(here, jobset)
+        restarts = jobset.status.restarts > 0
+        runtime = await self.learn(here) if restarts or live is not None or not here.digest else None
+        if runtime is not None and (restarts or live is not None):
+            rendering = self._render(here, runtime)
+            if restarts:
+                await self._make_others(here, rendering)
+            body = rendering.objects[-1].tree
+            if live is not None and is_elsewhere(live, body):
+                return await self._stop_to_move(here, live, body)
+        self._settle(here, jobset.meta)
+        return None
+
+    async def _patched_since(self, here: Situation, jobset: SeenJobSet) -> Tree | None:
+        """Return the JobSet as it is if the TrainJob's patches may have changed since it was applied."""
+        patches = here.job.view.spec.runtime_patches
+        if not is_patched_since(patches, jobset.meta.creation_timestamp):
+            return None
+        live = await self._live(here, jobset)
+        return live if is_patched_since(patches, applied_at(live, names.FIELD_MANAGER)) else None
+
+    async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.News:
+        """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
+        await self._check_train_job(here)
+        stopped = {**body, "spec": {**live["spec"], "suspend": True}}
+        await self._apply(here, _at(live["metadata"]["resourceVersion"], stopped))
+        return events.moved(here.key.name)
+
+    async def _runtime(self, here: Situation) -> Runtime:
+        """Return the runtime that the TrainJob began with; if it begins now, as it is now."""
+        job, jobset = here.job.view, here.jobset
+        if here.digest:
+            return await self.snapshots.recorded(job.metadata, job.spec.runtime_ref, here.digest)
+
+        async def made_from(runtime: Runtime) -> bool:
+            return jobset is not None and await self._is_made_from(here, jobset, runtime)
+
+        kept = await self.snapshots.keep(job, None if jobset is None else made_from)
+        here.digest, here.is_new = kept.digest, kept.is_new
+        return kept.runtime
+
+    async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
+        """Say whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        try:
+            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
+            body = self._render(here, runtime).objects[-1].tree
+        except (NotFoundError, RenderError):
+            return False
+        suspend = (live.get("spec") or {}).get("suspend", False)
+        wanted = ttl.held_as_in(live, {**body, "spec": {**body["spec"], "suspend": suspend}})
+        return live["metadata"]["uid"] == jobset.meta.uid and not would_change(live, wanted, names.FIELD_MANAGER)
+
+    async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
+        """Make what the JobSet's pods need, and return the JobSet."""
+        for kept in rendering.kept:
+            await self._keeper.keep(here.meta, kept, is_new=here.jobset is None)
+        *others, body = (rendered.tree for rendered in rendering.objects)
+        for tree in others:
+            await self.writer.apply(resource_of(tree), tree)
+        return body
+
+    async def _check_mirrors(self, here: Situation) -> None:
+        """See that the mirrors are not old, before a JobSet is made, stopped or resumed that may be there and run.
+
+        A follower whose watches fell silent may become the leader; what it would do was right a while ago. A TrainJob
+        that begins now has nothing that could be harmed.
+
+        Raises:
+            BehindError: they are.
+        """
+        key, jobset = here.key, here.jobset
+        if here.is_new or (jobset is not None and jobset.suspended == here.job.view.spec.suspend):
+            return
+        await self._check_train_job(here)
+        if jobset is None:
+            try:
+                await self.client.get(JOB_SETS, key.name, key.namespace, type_=Written)
+            except NotFoundError:
+                return
+            raise BehindError(f"JobSet {key} is there and was not mirrored")
+
+    async def _check_train_job(self, here: Situation) -> None:
+        key = here.key
+        try:
+            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
+        except NotFoundError:
+            raise BehindError(f"TrainJob {key} is gone") from None
+        if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
+            raise BehindError(f"TrainJob {key} is not as it was mirrored")
+
+    async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
+        """Make a JobSet that is there as it should be."""
+        version, suspend = jobset.meta.resource_version, body["spec"].get("suspend", False)
+        if not suspend and jobset.is_active and is_elsewhere(await self._live(here, jobset), body):
+            return  # its pods go first; their end is news of this key
+        if jobset.suspended == suspend:
+            live = await self._live(here, jobset)
+            if not would_change(live, ttl.held_as_in(live, body), names.FIELD_MANAGER):
+                self._settle(here, jobset.meta)
+                return
+            version = live["metadata"]["resourceVersion"]
+        try:
+            written = await self._apply(here, _at(version, ttl.held(body)))
+        except (InvalidError, ForbiddenError) as refusal:
+            log.info("jobset kept as it was made", extra={"jobset": str(here.key), "refusal": str(refusal)})
+            live = await self._live(here, jobset)
+            kept = ttl.held(with_fixed_parts_of(live, body))
+            if not would_change(live, kept, names.FIELD_MANAGER):
+                self._settle(here, jobset.meta)
+                return
+            written = await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
+        self._settle(here, written)
+
+    async def _live(self, here: Situation, jobset: SeenJobSet) -> Tree:
+        """Return a JobSet as it is; raises BehindError if its mirror shows another."""
+        try:
+            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
+        except NotFoundError:
+            raise BehindError(f"JobSet {here.key} is gone") from None
+        meta = live["metadata"]
+        if (meta["uid"], meta.get("generation", 0)) != (jobset.meta.uid, jobset.meta.generation):
+            raise BehindError(f"JobSet {here.key} is not as it was mirrored")
+        return live
+
+    async def _apply(self, here: Situation, body: Tree) -> Meta:
+        """Apply a JobSet; raises BehindError if it is bound to a version that it no longer has."""
+        try:
+            written = await self.writer.apply(JOB_SETS, body)
+        except ConflictError as error:
+            raise BehindError(f"JobSet {here.key} is not as it was mirrored: {error}") from error
+        self._writes.note(here.key, written.metadata.resource_version)
+        return written.metadata
+
+
+def _at(version: str, body: Tree) -> Tree:
+    """Return a JobSet that is applied only if it still has a version."""
+    return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}

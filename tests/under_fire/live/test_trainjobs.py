@@ -1,0 +1,160 @@
+"""What engines decide of a TrainJob under fire: the garbage collector, JobSet's TTL, and its way to stop and resume."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab import trainplane
+from tests.integration.operator.test_operator import (
+    GROUP,
+    conditions,
+    find,
+    patch,
+    reasons,
+    runtime,
+    train_job,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.cluster import Cluster
+
+Tree = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def operated(cluster: Cluster) -> Iterator[Cluster]:
+    """Return the cluster with our operator on it; other modules find it without its webhooks again."""
+    trainplane.install(cluster)
+    yield cluster
+    trainplane.uninstall(cluster)
+
+
+def revive(cluster: Cluster) -> None:
+    cluster.revive(trainplane.ENGINE)
+    trainplane.wait_ready(cluster)
+
+
+def complete(cluster: Cluster, namespace: str, name: str) -> None:
+    """Say that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
+    status = {"status": {"conditions": [{**done, "lastTransitionTime": now}], "terminalState": "Completed"}}
+    cluster.kubectl(
+        *("patch", "jobset", name, "-n", namespace, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+    )
+
+
+def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
+    expiring = runtime("expiring")
+    expiring["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = 1
+    operated.apply(expiring)
+    operated.apply(train_job(namespace, "short", runtime_name="expiring"))
+    first = until(lambda: find(operated, namespace, "jobset", "short"), "a JobSet")
+    operated.kill(trainplane.ENGINE)
+    complete(operated, namespace, "short")
+    # What would remove it is JobSet's controller; this JobSet, with a TTL of its own, shows that it is at work.
+    rival = {**first, "metadata": {"name": "rival", "namespace": namespace}}
+    rival["spec"] = {**first["spec"], "ttlSecondsAfterFinished": 1}
+    del rival["status"]
+    operated.apply(rival)
+    complete(operated, namespace, "rival")
+    until(lambda: find(operated, namespace, "jobset", "rival") is None, "the other JobSet to expire")
+    assert find(operated, namespace, "jobset", "short") is not None
+    revive(operated)
+    until(lambda: "Complete" in conditions(operated, namespace, "short"), "Complete")
+    until(lambda: find(operated, namespace, "jobset", "short") is None, "the JobSet to expire once its end is told")
+    operated.apply(train_job(namespace, "later", runtime_name="expiring"))
+    until(lambda: find(operated, namespace, "jobset", "later"), "the JobSet of another")
+    assert find(operated, namespace, "jobset", "short") is None, "it must not train again"
+    assert conditions(operated, namespace, "short") == {"Complete": ("True", "AllJobsCompleted")}
+
+
+def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) -> None:
+    mpi = runtime("fire-mpi")
+    mpi["metadata"]["labels"] = {f"{GROUP}/framework": "mpi"}
+    mpi["spec"]["mlPolicy"] = {"numNodes": 1, "mpi": {}}
+    operated.apply(mpi)
+    document = train_job(namespace, "again", runtime_name="fire-mpi")
+    operated.apply(document)
+    until(lambda: find(operated, namespace, "jobset", "again"), "a JobSet")
+    first = find(operated, namespace, "secret", "again-mpi-ssh-auth")
+    assert first is not None
+    hold = {"metadata": {"finalizers": ["example.com/a-slow-garbage-collector"]}}
+    operated.kubectl(
+        *("patch", "secret", "again-mpi-ssh-auth", "-n", namespace, "--type=merge", "-p", json.dumps(hold))
+    )
+    operated.kubectl("delete", "trainjob", "again", "-n", namespace)
+    operated.apply(document)
+    job = find(operated, namespace, "trainjob", "again")
+    assert job is not None
+
+    def has_begun() -> bool:
+        snapshot = find(operated, namespace, "configmap", "again-runtime-snapshot")
+        owners = (snapshot or {"metadata": {}})["metadata"].get("ownerReferences", [])
+        return [one["uid"] for one in owners] == [job["metadata"]["uid"]]
+
+    until(has_begun, "the second job to begin")
+    jobset = find(operated, namespace, "jobset", "again")
+    assert jobset is None or jobset["metadata"]["ownerReferences"][0]["uid"] != job["metadata"]["uid"]
+    free = {"metadata": {"finalizers": None}}
+    operated.kubectl(
+        *("patch", "secret", "again-mpi-ssh-auth", "-n", namespace, "--type=merge", "-p", json.dumps(free))
+    )
+
+    def is_made() -> bool:
+        found = find(operated, namespace, "jobset", "again")
+        return found is not None and found["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+
+    until(is_made, "the second job's JobSet")
+    keys = find(operated, namespace, "secret", "again-mpi-ssh-auth")
+    assert keys is not None
+    assert keys["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+    assert keys["data"] != first["data"]
+
+
+def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
+    operated.apply(runtime("torch"))
+    operated.apply(train_job(namespace, "moved", suspend=True))
+    until(lambda: "Suspended" in conditions(operated, namespace, "moved"), "Suspended")
+    patch(operated, namespace, "moved", {"runtimePatches": [_flavor("cheap")], "suspend": False})
+    until(lambda: _pools(operated, namespace) == {"cheap"}, "a Job in the first pool")
+    try:
+        trainplane.uninstall(operated)  # with its webhooks, so that others can write meanwhile
+        for change in (
+            {"suspend": True, "runtimePatches": [{"manager": _KUEUE}]},
+            {"suspend": False, "runtimePatches": [_flavor("dear")]},
+        ):
+            patch(operated, namespace, "moved", change)
+    finally:
+        revive(operated)
+    until(lambda: _pools(operated, namespace) == {"dear"}, "its Jobs in the second pool")
+    until(lambda: not (find(operated, namespace, "jobset", "moved") or {})["spec"].get("suspend"), "a JobSet that runs")
+    until(lambda: "Moved" in reasons(operated, namespace, "moved"), "an Event that says so")
+
+
+_KUEUE = "kueue.x-k8s.io/manager"
+
+
+def _flavor(pool: str) -> Tree:
+    """Return Kueue's patch for a flavor, stamped as admission does."""
+    job = {"name": "node", "template": {"spec": {"template": {"spec": {"nodeSelector": {"pool": pool}}}}}}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "manager": _KUEUE,
+        "time": now,
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    }
+
+
+def _pools(cluster: Cluster, namespace: str) -> set[str]:
+    """Return where Jobs that run put their pods."""
+    jobs = cluster.get("jobs", "-n", namespace)["items"]
+    running = [one["spec"] for one in jobs if not one["spec"].get("suspend")]
+    return {one["template"]["spec"].get("nodeSelector", {}).get("pool") for one in running}
