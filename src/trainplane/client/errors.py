@@ -23,7 +23,8 @@ later with nothing changed by a person. `whose` says who has to act.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+import copyreg
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from trainplane.client.types.jobs import Cause, TrainJob
@@ -36,6 +37,11 @@ class TrainplaneError(RuntimeError):
 
     retryable: ClassVar[bool] = False
     whose: ClassVar[Whose] = "user"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as it is: the words of an error are no arguments to make it from."""
+        state = {"args": self.args, **self.__dict__}
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined] # pickle's own
 
 
 class InvalidError(TrainplaneError, ValueError):

@@ -35,6 +35,7 @@ read; a GoneError is not, since the same resourceVersion never comes back). `who
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class KubeError(Exception):
 
     retryable: ClassVar[bool] = False
     whose: ClassVar[Whose] = "ours"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel between processes as it is: the words of an error are no arguments to make it from."""
+        state = {"args": self.args, **self.__dict__}
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined] # pickle's own
 
 
 class ConfigError(KubeError):
