@@ -1,8 +1,8 @@
 """`python -m tests.security.fuzz`: fuzz, or replay what a run found.
 
-    python -m tests.security.fuzz                         every target, a short run with the day's seed
-    python -m tests.security.fuzz reviews --cases 50000   one target
-    python -m tests.security.fuzz --replay build/fuzz/reviews-0123abcd
+python -m tests.security.fuzz                         every target, a short run with the day's seed
+python -m tests.security.fuzz reviews --cases 50000   one target
+python -m tests.security.fuzz --replay build/fuzz/reviews-0123abcd
 """
 
 from __future__ import annotations
@@ -38,11 +38,17 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {options.seed}, {sum(counts.values()):,} cases", flush=True)
     reports = campaign.run(chosen, counts, options.seed, processes=options.processes, say=_say)
     for report in reports.values():
-        shown = ", ".join(f"{outcome} {count}" for outcome, count in sorted(report.outcomes.items(), key=lambda one: -one[1]))
+        shown = ", ".join(
+            f"{outcome} {count}" for outcome, count in sorted(report.outcomes.items(), key=lambda one: -one[1])
+        )
         each = report.seconds / max(1, report.cases) * 1e6
-        _say(f"{report.target}: {each:.0f} us each, slowest {report.slowest:.3f} s, grew {report.growth_mb:.1f} MB: {shown}")
+        _say(
+            f"{report.target}: {each:.0f} us each, slowest {report.slowest:.3f} s, grew {report.growth_mb:.1f} MB: {shown}"
+        )
     if options.report:
-        options.report.write_text(json.dumps({"seed": options.seed, "targets": [_row(one) for one in reports.values()]}))
+        options.report.write_text(
+            json.dumps({"seed": options.seed, "targets": [_row(one) for one in reports.values()]})
+        )
     return int(any(report.findings for report in reports.values()))
 
 

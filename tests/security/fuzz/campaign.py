@@ -84,9 +84,7 @@ def _tell(whole: Report, part: Report, cases: int, say: Callable[[str], None]) -
     say(f"{whole.target}: {whole.cases:,} of {cases:,}, {whole.seconds:.0f} s, {sum(whole.hits.values())} faults")
 
 
-def _chunks(
-    targets: Mapping[str, Callable[[], Target]], counts: Mapping[str, int], processes: int
-) -> Iterator[_Chunk]:
+def _chunks(targets: Mapping[str, Callable[[], Target]], counts: Mapping[str, int], processes: int) -> Iterator[_Chunk]:
     """Yield the work, the chunks of all targets of about the same length of time, in turn."""
     for name, make in targets.items():
         count = counts[name]

@@ -48,7 +48,9 @@ def train_jobs() -> tuple[Tree, ...]:
 
 def _older() -> Iterator[Tree]:
     pods = {"nodeSelector": {"a": "b"}, "volumes": [{"name": "data", "emptyDir": {}}], "serviceAccountName": "x"}
-    containers = [{"name": "node", "env": [{"name": "A", "value": "1"}], "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]
+    containers = [
+        {"name": "node", "env": [{"name": "A", "value": "1"}], "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+    ]
     targets = [{"name": "node"}]
     for fields in (
         {"labels": {"a": "b"}, "annotations": {"c": "d"}},
@@ -57,7 +59,13 @@ def _older() -> Iterator[Tree]:
         {"trainer": {"numProcPerNode": "auto", "numNodes": 2}, "suspend": True},
         {"trainer": {"numProcPerNode": "gpu", "resourcesPerNode": {"limits": {"nvidia.com/gpu": 4}}}},
     ):
-        spec = {"runtimeRef": {"apiGroup": names.LEGACY_GROUP, "kind": "ClusterTrainingRuntime", "name": "torch-distributed"}}
+        spec = {
+            "runtimeRef": {
+                "apiGroup": names.LEGACY_GROUP,
+                "kind": "ClusterTrainingRuntime",
+                "name": "torch-distributed",
+            }
+        }
         yield {
             "apiVersion": names.API_VERSION,
             "kind": names.TRAIN_JOB,

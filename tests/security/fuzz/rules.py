@@ -21,7 +21,9 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _TRAINER: Final = ("image", "command", "args", "env", "numNodes", "resourcesPerNode")
 _WORDS: Final = ("auto", "cpu", "gpu")
 _PLAIN: Final[dict[str, Callable[[Any], bool]]] = {
-    "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')": lambda job: bool(_NAME.fullmatch(job["metadata"]["name"])),
+    "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')": lambda job: bool(
+        _NAME.fullmatch(job["metadata"]["name"])
+    ),
     "size(self.metadata.name) <= 63": lambda job: len(job["metadata"]["name"]) <= 63,
     "self == '' || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')": lambda uri: not uri or bool(_URI.fullmatch(uri)),
     "self in ['trainer.kubeflow.org/trainjob-controller', 'kueue.x-k8s.io/multikueue']": lambda manager: (

@@ -40,7 +40,13 @@ _KEYS: Final = (
     *("a", "b", "example.com/c", "cpu", "memory", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "amd.com/gpu"),
     *(names.LABEL_FRAMEWORK, names.LABEL_ANCESTOR, names.LABEL_QUEUE, names.LABEL_SUPPORT, "kubernetes.io/hostname"),
 )
-_MANAGERS: Final = ("example.com/me", "a.example.com/x", "kueue.x-k8s.io/manager", names.PATCH_MANAGER_OLDER_FIELDS, "x")
+_MANAGERS: Final = (
+    "example.com/me",
+    "a.example.com/x",
+    "kueue.x-k8s.io/manager",
+    names.PATCH_MANAGER_OLDER_FIELDS,
+    "x",
+)
 _TIMES: Final = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.123456Z", "2025-06-30T12:00:00+02:00")
 _BY_FIELD: Final[dict[str, tuple[Any, ...]]] = {
     "name": _NAMES,
@@ -99,7 +105,7 @@ class Schema:
 
 @functools.cache
 def _crd(path: Path) -> Schema:
-    document = yaml.load(path.read_text(), yaml.CSafeLoader)  # noqa: S506 the loader is a safe one
+    document = yaml.load(path.read_text(), yaml.CSafeLoader)
     stored = next(version for version in document["spec"]["versions"] if version["storage"])
     return Schema(stored["schema"]["openAPIV3Schema"])
 

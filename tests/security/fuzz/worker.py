@@ -73,21 +73,18 @@ def work(
     target = make()
     report = Report(target.name)
     start = time.process_time()
-    warm, first = max(1, int(len(numbers) * _WARM_UP)), 0.0
-    peak = None
+    warm, first, peak = int(len(numbers) * _WARM_UP), resident_mb(), peak_mb()
     for place, number in enumerate(numbers):
         began(number)
         if place == warm:
-            first, peak = resident_mb(), peak_mb()
+            first = resident_mb()
         before = time.process_time()
         data = case(target, seed, number)
         outcome, finding = attempt(target, data)
         report.slowest = max(report.slowest, time.process_time() - before)
-        if finding is None and peak is not None:
-            now = peak_mb()
-            if now - peak > CASE_MEMORY_MB:
-                finding = Finding(target.name, "memory", f"{outcome}", f"{now - peak:.0f} MB for one case", data)
-            peak = now
+        used, peak = peak_mb() - peak, peak_mb()
+        if finding is None and used > CASE_MEMORY_MB:
+            finding = Finding(target.name, "memory", outcome, f"{used:.0f} MB for one case", data)
         report.cases += 1
         report.outcomes[outcome] = report.outcomes.get(outcome, 0) + 1
         if finding is not None:

@@ -37,7 +37,9 @@ def _seed(**user: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority-data": _CERTIFICATE}}],
+        "clusters": [
+            {"name": "c", "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority-data": _CERTIFICATE}}
+        ],
         "users": [{"name": "u", "user": user}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": "n"}}],
         "current-context": "x",
@@ -101,7 +103,9 @@ class Kubeconfigs(Target):
     def _attack(self, tree: dict[str, Any], mutator: Mutator) -> None:
         """Put in what a worker's kubeconfig must not have, perhaps beside an entry that is good."""
         for _ in range(mutator.few(2)):
-            plural, key = mutator.pick((("users", "user"), ("users", "user"), ("clusters", "cluster"), ("contexts", "context")))
+            plural, key = mutator.pick(
+                (("users", "user"), ("users", "user"), ("clusters", "cluster"), ("contexts", "context"))
+            )
             entry = msgspec.json.decode(msgspec.json.encode(tree[plural][0]))
             field, value = mutator.pick(_OF_CLUSTER if plural == "clusters" else _HOSTILE)
             if plural != "contexts":

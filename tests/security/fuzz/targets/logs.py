@@ -74,4 +74,9 @@ class LogQueries(Target):
 
     def seeds(self) -> Iterable[bytes]:
         """Return a few good ones."""
-        return (b"rank=0&tailLines=5", b"rank=all&timestamps=true", b"follow=false&previous=1&container=node", b"step=node&sinceSeconds=60")
+        return (
+            b"rank=0&tailLines=5",
+            b"rank=all&timestamps=true",
+            b"follow=false&previous=1&container=node",
+            b"step=node&sinceSeconds=60",
+        )

@@ -13,14 +13,33 @@ from trainplane.admission.generations import turn
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity, parse
-from trainplane.hub.queued.nodes import affinity_allows, selects, tolerates
 from trainplane.kube.testing.patches import json_patch as patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-_SUFFIXES: Final = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e999")
+_SUFFIXES: Final = (
+    "",
+    "n",
+    "u",
+    "m",
+    "k",
+    "M",
+    "G",
+    "T",
+    "P",
+    "E",
+    "Ki",
+    "Mi",
+    "Gi",
+    "Ti",
+    "Pi",
+    "Ei",
+    "e3",
+    "E-2",
+    "e999",
+)
 
 
 class Quantities(Target):
@@ -66,7 +85,12 @@ class Quantities(Target):
 
 _SELECTORS: Final = (
     {"matchLabels": {"a": "b"}},
-    {"matchExpressions": [{"key": "a", "operator": "In", "values": ["b", "c"]}, {"key": "n", "operator": "Gt", "values": ["1"]}]},
+    {
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["b", "c"]},
+            {"key": "n", "operator": "Gt", "values": ["1"]},
+        ]
+    },
 )
 _POD: Final = {
     "nodeSelector": {"a": "b"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -65,7 +65,9 @@ def _seed() -> Tree:
     mine = world.workload(clusterName=None, resourceRequests=[{"name": "node", "resources": {world.GPU: "8"}}])
     mine["metadata"]["labels"] = {LABEL_JOB_UID: "uid-job"}
     other = world.holder("other", "4")
-    queue = world.cluster_queue(used="4", cohortName="co", admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]})
+    queue = world.cluster_queue(
+        used="4", cohortName="co", admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]}
+    )
     check = world.check("mk", controller=world.MULTIKUEUE, parameters={"kind": "MultiKueueConfig", "name": "mk"})
     event = {
         "metadata": {"name": "e", "creationTimestamp": world.EARLIER},

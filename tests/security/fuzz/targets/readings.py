@@ -25,12 +25,34 @@ Tree = dict[str, Any]
 _JOB: Final[Tree] = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
     "kind": "TrainJob",
-    "metadata": {"name": "x", "namespace": "team", "uid": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"kueue.x-k8s.io/queue-name": "q"}},
-    "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}},
+    "metadata": {
+        "name": "x",
+        "namespace": "team",
+        "uid": "1",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"kueue.x-k8s.io/queue-name": "q"},
+    },
+    "spec": {
+        "runtimeRef": {"name": "torch-distributed"},
+        "trainer": {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}},
+    },
     "status": {
-        "conditions": [{"type": "Failed", "status": "True", "reason": "JobSetFailed", "message": "m", "lastTransitionTime": "2026-01-01T01:00:00Z"}],
+        "conditions": [
+            {
+                "type": "Failed",
+                "status": "True",
+                "reason": "JobSetFailed",
+                "message": "m",
+                "lastTransitionTime": "2026-01-01T01:00:00Z",
+            }
+        ],
         "jobsStatus": [{"name": "node", "ready": 1, "succeeded": 0, "failed": 1, "active": 0, "suspended": 0}],
-        "trainerStatus": {"progressPercentage": 5, "estimatedRemainingSeconds": 9, "metrics": [{"name": "loss", "value": "1"}], "lastUpdatedTime": "2026-01-01T00:30:00Z"},
+        "trainerStatus": {
+            "progressPercentage": 5,
+            "estimatedRemainingSeconds": 9,
+            "metrics": [{"name": "loss", "value": "1"}],
+            "lastUpdatedTime": "2026-01-01T00:30:00Z",
+        },
     },
 }
 
@@ -43,14 +65,31 @@ def _pod(name: str, index: str, state: Tree) -> Tree:
         "jobset.sigs.k8s.io/restart-attempt": "1",
         "batch.kubernetes.io/job-completion-index": index,
     }
-    container = {"name": "node", "image": "i", "env": [{"name": "PET_NNODES", "value": "1:4"}], "resources": {"limits": {"memory": "1Gi"}}}
-    status = {"name": "node", "restartCount": 1, "state": state, "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}
+    container = {
+        "name": "node",
+        "image": "i",
+        "env": [{"name": "PET_NNODES", "value": "1:4"}],
+        "resources": {"limits": {"memory": "1Gi"}},
+    }
+    status = {
+        "name": "node",
+        "restartCount": 1,
+        "state": state,
+        "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}},
+    }
     return {
-        "metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:01Z", "labels": labels, "annotations": {"trainplane.dev/cluster": "w"}},
+        "metadata": {
+            "name": name,
+            "creationTimestamp": "2026-01-01T00:00:01Z",
+            "labels": labels,
+            "annotations": {"trainplane.dev/cluster": "w"},
+        },
         "spec": {"containers": [container], "volumes": [{"name": "mpi-ssh-auth"}]},
         "status": {
             "phase": "Failed",
-            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}],
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
+            ],
             "containerStatuses": [status],
             "initContainerStatuses": [],
         },
@@ -71,12 +110,29 @@ _EVENT: Final[Tree] = {
 _SEED: Final[Tree] = {
     "job": _JOB,
     "pods": [
-        _pod("x-node-0-0-abcde", "0", {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-01T00:00:03Z", "message": "m"}}),
+        _pod(
+            "x-node-0-0-abcde",
+            "0",
+            {
+                "terminated": {
+                    "exitCode": 137,
+                    "reason": "OOMKilled",
+                    "finishedAt": "2026-01-01T00:00:03Z",
+                    "message": "m",
+                }
+            },
+        ),
         _pod("x-node-0-1-abcde", "1", {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}),
     ],
     "events": [_EVENT],
     "view": {"status": {"cluster": "w", "placement": "Waiting", "reason": "r", "readyPods": 1}},
-    "queue": {"summary": "s", "position": 1, "pending": 2, "causes": [{"what": "w", "do": "d"}], "suggestions": [{"what": "w", "do": "d", "now": True}]},
+    "queue": {
+        "summary": "s",
+        "position": 1,
+        "pending": 2,
+        "causes": [{"what": "w", "do": "d"}],
+        "suggestions": [{"what": "w", "do": "d", "now": True}],
+    },
     "line": "2026-01-01T00:00:00.5Z text",
 }
 

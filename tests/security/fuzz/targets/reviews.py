@@ -142,7 +142,9 @@ class Webhook:
             "object": new,
             "oldObject": old,
         }
-        answer = self.ask(path, encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}))
+        answer = self.ask(
+            path, encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+        )
         if answer.status != 200:
             raise BrokenPromiseError(f"{path} answered {answer.status}: {answer.body[:200]!r}")
         return judged(answer.response)
@@ -159,7 +161,9 @@ class Webhook:
         if self._streams is None:
             self._streams = await asyncio.open_connection("127.0.0.1", self._server.listener.port, limit=1 << 26)
         reader, writer = self._streams
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
         try:
             writer.write(head.encode() + body)
             lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
@@ -203,7 +207,16 @@ class Reviews(Target):
         self._names = [tree["metadata"]["name"] for tree in documents.shipped_runtimes()]
         self._job_schema = schemas.ours("trainjobs")
         self._trainer_schema = self._job_schema.below("spec", "trainer")
-        pods = ("spec", "runtimePatches", "trainingRuntimeSpec", "template", "spec", "replicatedJobs", "template", "spec")
+        pods = (
+            "spec",
+            "runtimePatches",
+            "trainingRuntimeSpec",
+            "template",
+            "spec",
+            "replicatedJobs",
+            "template",
+            "spec",
+        )
         self._pod_schema = self._job_schema.below(*pods, "template")
         self._runtime_schema = schemas.ours("trainingruntimes")
         self._jobset_schema = schemas.jobset()
@@ -403,10 +416,14 @@ def _is_named(tree: Any) -> bool:
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return False
-    return all(
-        isinstance(metadata.get(field, {}), dict) and all(isinstance(value, str) for value in metadata.get(field, {}).values())
-        for field in ("labels", "annotations")
-    ) and metadata.get("namespace", NAMESPACE) == NAMESPACE
+    return (
+        all(
+            isinstance(metadata.get(field, {}), dict)
+            and all(isinstance(value, str) for value in metadata.get(field, {}).values())
+            for field in ("labels", "annotations")
+        )
+        and metadata.get("namespace", NAMESPACE) == NAMESPACE
+    )
 
 
 class ReviewBytes(Target):

@@ -42,14 +42,17 @@ class SnapshotTexts(Target):
 
     def __init__(self) -> None:
         self._client = CaseClient()
-        self._snapshots = Snapshots(
-            self._client, Writer(self._client, lambda: True), Runtimes(self._client, Stores())
-        )
+        self._snapshots = Snapshots(self._client, Writer(self._client, lambda: True), Runtimes(self._client, Stores()))
         self._pipeline = Pipeline.default()
         self._loop = asyncio.new_event_loop()
         self._ref = RuntimeRef(name=_RUNTIME)
         spec = {"runtimeRef": {"name": _RUNTIME}, "trainer": {"numNodes": 2}}
-        job = {"apiVersion": names.API_VERSION, "kind": names.TRAIN_JOB, "metadata": {"name": "job", "namespace": "team", "uid": "1-2-3"}, "spec": spec}
+        job = {
+            "apiVersion": names.API_VERSION,
+            "kind": names.TRAIN_JOB,
+            "metadata": {"name": "job", "namespace": "team", "uid": "1-2-3"},
+            "spec": spec,
+        }
         self._job = document.read(job, TrainJob)
         self._seeds = []
         for runtime in documents.shipped_runtimes():

@@ -60,7 +60,12 @@ _OBJECTS: Final[tuple[Tree, ...]] = (
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": _META,
-        "spec": {"runtimeRef": {"name": "torch"}, "suspend": False, "activeDeadlineSeconds": 60, "trainer": {"numNodes": 2}},
+        "spec": {
+            "runtimeRef": {"name": "torch"},
+            "suspend": False,
+            "activeDeadlineSeconds": 60,
+            "trainer": {"numNodes": 2},
+        },
         "status": {"conditions": [_CONDITION], "jobsStatus": [_COUNTS], "trainerStatus": {"progressPercentage": 1}},
     },
     {
@@ -68,7 +73,10 @@ _OBJECTS: Final[tuple[Tree, ...]] = (
         "kind": "JobSet",
         "metadata": _META,
         "spec": {"suspend": True, "replicatedJobs": []},
-        "status": {"conditions": [{**_CONDITION, "type": "Failed", "status": "True"}], "replicatedJobsStatus": [_COUNTS]},
+        "status": {
+            "conditions": [{**_CONDITION, "type": "Failed", "status": "True"}],
+            "replicatedJobsStatus": [_COUNTS],
+        },
     },
 )
 _STATUS: Final[Tree] = {
@@ -204,5 +212,10 @@ class Watches(Target):
     def seeds(self) -> Iterable[bytes]:
         """Return short streams."""
         for tree in _OBJECTS:
-            yield encode({"type": "ADDED", "object": tree}) + b"\n" + encode({"type": "BOOKMARK", "object": _BOOKMARK}) + b"\n"
+            yield (
+                encode({"type": "ADDED", "object": tree})
+                + b"\n"
+                + encode({"type": "BOOKMARK", "object": _BOOKMARK})
+                + b"\n"
+            )
         yield encode({"type": "ERROR", "object": _STATUS}) + b"\n"
