@@ -37,6 +37,24 @@ _NODES = (1, 2, 1000, 20_000, 32_768, 100_000, 2**31 - 1)
 _MANAGERS = ("example.com/a", names.PATCH_MANAGER_KUEUE, names.PATCH_MANAGER_OLDER_FIELDS)
 
 
+_READ = frozenset(
+    {
+        "env",
+        "args",
+        "command",
+        "volumes",
+        "volumeMounts",
+        "containers",
+        "initContainers",
+        "limits",
+        "requests",
+        "labels",
+    }
+    | {"replicatedJobs", "dependsOn", "tolerations", "ports", "runtimePatches", "podSpecOverrides", "targetJobs"}
+)
+"""Lists and maps that we read, and do not only carry: every other draw is one of them."""
+
+
 @dataclass(frozen=True)
 class Draft:
     """What is drawn; `fitted` makes a scene of it."""
@@ -99,9 +117,10 @@ def _fit(plural: str, tree: Tree, growths: tuple[Growth, ...], share: float) -> 
 
 
 def _growths(plural: str, most: int) -> st.SearchStrategy[tuple[Growth, ...]]:
+    known = [path for path in places(plural) if path[-2] in _READ]
     one = st.builds(
         Growth,
-        st.sampled_from(places(plural)),
+        st.one_of(st.sampled_from(known), st.sampled_from(places(plural))),
         st.sampled_from((1, 10, 100, 1000)),
         st.sampled_from((4, 60, 1000, 60_000)),
         st.sampled_from("ab"),
@@ -140,3 +159,52 @@ def drafts() -> st.SearchStrategy[Draft]:
         runtime_growths=_growths(RUNTIMES, 3),
         rewritten=st.booleans(),
     )
+
+
+_POD = ("template", "spec", "replicatedJobs", "[]", "template", "spec", "template", "spec")
+_PATCHED = ("runtimePatches", "[]", "trainingRuntimeSpec", *_POD)
+
+
+def _found(
+    jobs: tuple[Growth, ...] = (), runtimes: tuple[Growth, ...] = (), gang: str = "volcano", **said: Any
+) -> Draft:
+    usual: Tree = {
+        "policy": ({"torch": {}}, ""),
+        "gang": {gang: {}},
+        "ancestors": (None,),
+        "job_count": 0,
+        "name": "j" * 50,
+        "trainer": {"numNodes": 4},
+        "initializes": False,
+        "queued": True,
+        "manager": _MANAGERS[0],
+        "older": False,
+        "rewritten": True,
+    }
+    return Draft(**{**usual, **said, "job_growths": jobs, "runtime_growths": runtimes})
+
+
+_LARGE = "{}e900"
+FOUND = (
+    _found(runtimes=(Growth((*_POD, "containers", "[]", "resources", "requests", "{}"), 1, amount=_LARGE),)),
+    _found(
+        jobs=(
+            Growth(("trainer", "resourcesPerNode", "limits", "{}"), 1, amount=_LARGE),
+            Growth(("trainer", "resourcesPerNode", "requests", "{}"), 1, amount=_LARGE),
+        ),
+        runtimes=(Growth((*_POD, "containers", "[]", "resources", "limits", "{}"), 1, amount=_LARGE),),
+        gang="coscheduling",
+    ),
+    _found(
+        jobs=(
+            Growth(
+                (*_PATCHED, "volumes", "[]", "ephemeral", "volumeClaimTemplate", "spec", "resources", "limits", "{}"),
+                1,
+                amount=_LARGE,
+            ),
+        ),
+        runtimes=(Growth((*_POD, "containers", "[]", "resources", "requests", "{}"), 1, amount=_LARGE),),
+    ),
+    _found(job_count=1000, ancestors=(names.ANCESTOR_TRAINER,)),
+)
+"""Scenes that earlier searches found to cost most, each over a second once: every search begins with them."""

@@ -58,7 +58,7 @@ def judge_names(job: Document[TrainJob], runtime: Runtime, pipeline: Pipeline) -
     if not name or (all(_is_short(name, one) for one in template.jobs) and not _has_more_names(template)):
         return
     try:
-        rendered = JobSetTemplate(pipeline.render(job, runtime).jobset.tree)
+        rendered = pipeline.plan(job, runtime).template
     except RenderError:
         return  # the pipeline's own validation says what is wrong
     longest = max(_names(name, rendered), key=lambda made: len(made.name), default=None)

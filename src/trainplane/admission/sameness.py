@@ -12,6 +12,7 @@ from typing import Any, Final
 from trainplane.admission.jsonpatch import identical
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import parse
+from trainplane.render.amounts import MOST_AMOUNTS
 
 _AMOUNTS: Final = frozenset({"limits", "requests"})
 """Maps of quantities."""
@@ -44,7 +45,7 @@ def meaning(tree: Any) -> Any:
 
 
 def _meaning_of(key: str, value: Any) -> Any:
-    if key in _AMOUNTS and isinstance(value, dict):
+    if key in _AMOUNTS and isinstance(value, dict) and len(value) <= MOST_AMOUNTS:  # more are refused anyway
         return {name: _amount(amount) for name, amount in value.items()}
     return value if key in _TEXTS else meaning(value)
 

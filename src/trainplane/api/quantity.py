@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import re
-from functools import total_ordering
+from functools import cache, total_ordering
 from typing import Final
 
 from trainplane.api.errors import QuantityError
@@ -187,10 +187,16 @@ def _suffix(text: str, suffix: str) -> tuple[int, int, Family]:
 def _shifted(number: int, power: int) -> int:
     """Return a number times ten to a power, rounded up."""
     if power >= 0:
-        return number * int(10**power)
+        return number * _ten_to(power)
     if -power > _LONGEST_TEXT:
         return 1 if number else 0
     return _divided(number, 10**-power)
+
+
+@cache
+def _ten_to(power: int) -> int:
+    """Return ten to a power; the largest there is has a thousand digits, which take longer to find than to use."""
+    return int(10**power)
 
 
 def _divided(number: int, divisor: int) -> int:

@@ -45,6 +45,26 @@ JOBSET_SPEC: Final[Places] = {
 """Every quantity of JobSet v1alpha2, but for a claim's status."""
 
 
+MOST_AMOUNTS: Final = 2048
+"""Amounts of one JobSet: forty times what a large one has. Each is read, added up and written anew, which takes as long
+as a hundred other values."""
+
+
+def count_amounts(spec: Tree, places: Places = JOBSET_SPEC) -> int:
+    """Return how many amounts a JobSet's spec has, without reading one."""
+    found = 0
+    for name in spec if "*" in places else places.keys() & spec.keys():
+        within = places.get(name, places.get("*"))
+        if within is None:
+            found += 1
+            continue
+        held: Any = spec[name]
+        for entry in held if isinstance(held, list) else (held,):
+            if isinstance(entry, dict):
+                found += count_amounts(entry, within)
+    return found
+
+
 def write_amounts(spec: Tree, places: Places = JOBSET_SPEC) -> None:
     """Write every amount of a JobSet's spec as the API server does, in place; what is no quantity stays as it is."""
     for name in spec if "*" in places else places.keys() & spec.keys():

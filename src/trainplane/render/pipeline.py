@@ -15,6 +15,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.bounds import MOST_PODS, too_deep
 from trainplane.api.errors import QuantityError
+from trainplane.render.amounts import MOST_AMOUNTS, count_amounts
 from trainplane.render.discovery import discover
 from trainplane.render.errors import (
     PluginError,
@@ -149,6 +150,7 @@ class Pipeline:
             raise TooLargeError(too_many_pods("spec.runtimeRef", pods, self.most_pods))
 
     def _build(self, plan: Plan) -> Rendering:
+        _judge_amounts(plan)
         objects: list[Rendered] = []
         kept: list[KeptOnce] = []
         for plugin, author in self._authors:
@@ -237,6 +239,13 @@ def too_many_pods(path: str, pods: int, most: int) -> Finding:
         f"comes to {count} pods, and a TrainJob may have {most}: ask for fewer. An admin sets the bound as "
         "limits.podsPerTrainJob in the operator's configuration file",
     )
+
+
+def _judge_amounts(plan: Plan) -> None:
+    amounts = count_amounts(plan.template.tree.get("spec") or {})
+    if amounts > MOST_AMOUNTS:
+        problem = f"with its runtime, comes to {amounts} amounts of resources, and a JobSet may have {MOST_AMOUNTS}"
+        raise TooLargeError(Finding("spec", f"{problem}: ask for fewer kinds, or use a runtime with fewer containers"))
 
 
 def _lost_targets(job: Job, runtime: Runtime) -> Verdict:

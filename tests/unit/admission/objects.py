@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.document import read
+from trainplane.api.jobset import JobSetTemplate
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.render.findings import Verdict
 
@@ -98,6 +99,13 @@ class Rendered:
 
 
 @dataclass
+class Planned:
+    """What the plain pipeline plans: the template of a JobSet."""
+
+    template: JobSetTemplate
+
+
+@dataclass
 class Rendering:
     """What the plain pipeline renders: a JobSet."""
 
@@ -117,6 +125,10 @@ class Plain:
         """Remember the question."""
         self.judged.append((job, old, runtime))
         return self.verdict
+
+    def plan(self, job: Document[TrainJob], runtime: Runtime) -> Planned:
+        """Return the template of what is rendered."""
+        return Planned(JobSetTemplate(self.render(job, runtime).jobset.tree))
 
     def render(self, job: Document[TrainJob], runtime: Runtime) -> Rendering:
         """Put numNodes and patched fields into the template."""
