@@ -326,7 +326,8 @@ CONTROLLER = (
     Declared(
         "snapshot-unwatched",
         "a snapshot that somebody deletes does not come back; the job goes on with the runtime that it began with as "
-        "long as that is known, by the operator's memory or since it has not changed",
+        "long as that is known, by the operator's memory or since it has not changed, and else fails, "
+        "`RuntimeSnapshotMissing`",
         "the reference takes the runtime as it is by then, and the job becomes another one; watching every ConfigMap "
         "of the cluster costs its memory and the right to read them (§11.32)",
         it.is_deleted_snapshot,
@@ -343,6 +344,12 @@ CONTROLLER = (
         "no snapshot while the JobSet's name is taken by another's JobSet",
         "nothing is begun that cannot go on",
         it.has_foreign_jobset,
+    ),
+    Declared(
+        "foreign-keys",
+        "nothing is made for an MPI or Flux job while its Secret's name is taken by one that it does not control",
+        "whoever made that Secret knows the keys to the job's nodes; the reference takes any of the name",
+        it.has_foreign_keys,
     ),
     Declared(
         "emptied-metadata",

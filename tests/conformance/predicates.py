@@ -225,9 +225,19 @@ def is_runtime_digest(found: Difference) -> bool:
 
 
 def is_deleted_snapshot(found: Difference) -> bool:
-    """Match a snapshot that is gone since it was deleted."""
+    """Match a snapshot that is gone since it was deleted, and the end of a job whose runtime had changed by then."""
     removed = isinstance(found.step, Remove) and found.step.kind == "ConfigMap"
-    return removed and found.place.endswith("-runtime-snapshot") and found.ours == ABSENT
+    if removed and found.place.endswith("-runtime-snapshot"):
+        return found.ours == ABSENT
+    steps = it.so_far(found)
+    changed = any(isinstance(step, Change) and step.kind == "TrainingRuntime" for step in steps)
+    deleted = any(isinstance(step, Remove) and step.name.endswith("-runtime-snapshot") for step in steps)
+    if not (changed and deleted):
+        return False
+    if it.within(found, "JobSet"):
+        return (found.path, found.ours) == ("", ABSENT)
+    ends = found.ours if found.path == "status.conditions" and isinstance(found.ours, list) else []
+    return it.within(found, "TrainJob") and any(one["reason"] == "RuntimeSnapshotMissing" for one in ends)
 
 
 def is_unwatched(found: Difference) -> bool:
@@ -251,6 +261,13 @@ def has_foreign_jobset(found: Difference) -> bool:
     """Match the missing snapshot of a job whose JobSet's name is taken."""
     taken = any(document["kind"] == "JobSet" for document in found.case.setup)
     return taken and found.place.endswith("-runtime-snapshot") and found.ours == ABSENT
+
+
+def has_foreign_keys(found: Difference) -> bool:
+    """Match what is not made for a job whose Secret's name is taken."""
+    taken = any(document["kind"] == "Secret" for document in found.case.setup)
+    is_made = it.within(found, "JobSet", "ConfigMap") and not found.place.endswith("-runtime-snapshot")
+    return taken and is_made and (found.path, found.ours) == ("", ABSENT)
 
 
 def has_emptied_metadata(found: Difference) -> bool:

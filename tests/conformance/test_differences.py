@@ -43,6 +43,9 @@ TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
 DIGEST = f"sha256:{'0' * 64}"
 FAILS, COMPLETES = (reported(conditions=(end,)) for end in (FAILED, COMPLETED))
 EXPIRING = torch(ttlSecondsAfterFinished=60)
+LOST = {"type": "Failed", "status": "True", "reason": "RuntimeSnapshotMissing"}
+LOSES = (Change({"spec": {}}, "TrainingRuntime", "runtime"), Remove("ConfigMap", "job-runtime-snapshot"), TOUCH)
+TAKEN = {"kind": "Secret", "metadata": {"name": "job-mpi-ssh-auth"}}
 EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot")
 
 
@@ -107,6 +110,13 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
         (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, 61, on=EXPIRING), None),
         (difference(JOBSET, "spec.ttlSecondsAfterFinished", 60, ABSENT), None),
         (difference(JOBSET, "metadata.generation", 1, 2, on=EXPIRING), None),
+        (difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, then=LOSES), "snapshot-unwatched"),
+        (difference(JOB, "status.conditions", [], [LOST], then=LOSES), "snapshot-unwatched"),
+        (difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, then=LOSES[1:]), None),
+        (difference(JOB, "status.conditions", [], [LOST], then=LOSES[1:]), None),
+        (difference(JOB, "status.conditions", [], [{**LOST, "reason": "x"}], then=LOSES), None),
+        (difference(JOBSET, "", {"kind": "JobSet"}, ABSENT, on=TAKEN), "foreign-keys"),
+        (difference(JOBSET, "spec.suspend", True, False, on=TAKEN), None),
     ],
     ids=str,
 )
