@@ -26,6 +26,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from trainplane.client.types.jobs import Cause, TrainJob
 
 Whose: TypeAlias = Literal["user", "admin", "cluster", "ours"]
@@ -83,6 +85,10 @@ class JobFailedError(TrainplaneError):
         self.cause = cause
         super().__init__(f"TrainJob {job.name} failed: {cause}")
 
+    def __reduce__(self) -> tuple[type[Self], tuple[TrainJob, Cause]]:
+        """Let it be raised again in another process: it is not made from its words."""
+        return type(self), (self.job, self.cause)
+
 
 class JobDeletedError(TrainplaneError):
     """The TrainJob is gone."""
@@ -90,6 +96,10 @@ class JobDeletedError(TrainplaneError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"TrainJob {name} was deleted while it was waited for")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        """As above."""
+        return type(self), (self.name,)
 
 
 class JobTimeoutError(TrainplaneError, TimeoutError):
