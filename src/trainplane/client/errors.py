@@ -27,6 +27,8 @@ import copyreg
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from trainplane.client.types.jobs import Cause, TrainJob
 
 Whose: TypeAlias = Literal["user", "admin", "cluster", "ours"]
@@ -89,6 +91,10 @@ class JobFailedError(TrainplaneError):
         self.cause = cause
         super().__init__(f"TrainJob {job.name} failed: {cause}")
 
+    def __reduce__(self) -> tuple[type[Self], tuple[TrainJob, Cause]]:
+        """Let it be raised again in another process: it is not made from its words."""
+        return type(self), (self.job, self.cause)
+
 
 class JobDeletedError(TrainplaneError):
     """The TrainJob is gone."""
@@ -96,6 +102,10 @@ class JobDeletedError(TrainplaneError):
     def __init__(self, name: str) -> None:
         self.name = name
         super().__init__(f"TrainJob {name} was deleted while it was waited for")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        """As above."""
+        return type(self), (self.name,)
 
 
 class JobTimeoutError(TrainplaneError, TimeoutError):

@@ -35,11 +35,16 @@ read; a GoneError is not, since the same resourceVersion never comes back). `who
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import copyreg
+=======
+import functools
+>>>>>>> h-sdk
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Self
 
 Whose = Literal["user", "ours", "cluster"]
 
@@ -129,6 +134,16 @@ class ApiError(KubeError):
         self.details: Mapping[str, Any] = {} if details is None else details
         self.retry_after = retry_after
         super().__init__(f"{self.code} {self.reason}: {message}" if message else f"{self.code} {self.reason}")
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[str]]:
+        """Let it be raised again in another process: it is not made from its words."""
+        status: dict[str, Any] = {
+            "code": self.code,
+            "reason": self.reason,
+            "details": self.details,
+            "retry_after": self.retry_after,
+        }
+        return functools.partial(type(self), **status), (self.message,)
 
 
 class BadRequestError(ApiError):

@@ -40,7 +40,7 @@ def _fault(text: str) -> SyntaxError | None:
 
 
 def _in_place(pieces: Sequence[Piece], source: Source) -> str | None:
-    """Return the source with all but the pieces blank; None if two pieces want the same line."""
+    """Return the source with all but the pieces blank; None if two want the same line, or their order is another."""
     lines = [""] * len(source.lines)
     for piece in sorted((piece for piece in pieces if piece.source), key=lambda piece: piece.line):
         texts = piece.text.split("\n")
@@ -51,7 +51,11 @@ def _in_place(pieces: Sequence[Piece], source: Source) -> str | None:
         lines[first + 1 : first + len(texts)] = texts[1:]
         if piece.indented and not lines[first - 1]:
             lines[first - 1] = "if True:"
-    loose = "; ".join(piece.text for piece in pieces if not piece.source)
+    last = [piece for piece in pieces if piece.follows]
+    if last and any(piece.source for piece in pieces[pieces.index(last[0]) :]):
+        return None
+    lines += [piece.text for piece in last]
+    loose = "; ".join(piece.text for piece in pieces if not piece.source and not piece.follows)
     if loose:
         filled = (place for place, line in enumerate(lines) if line and not line.startswith(_FUTURE))
         free = next(filled, 0) - 1

@@ -58,6 +58,8 @@ class Piece:
     """The first one's number there."""
     indented: bool = False
     """Whether they stood inside something."""
+    follows: bool = False
+    """Whether they need pieces before them, although they stood nowhere."""
 
     @property
     def headline(self) -> str:
@@ -163,7 +165,7 @@ class Collector:
             return False
         self._keep(source, node, _cells(value) if isinstance(value, FunctionType) else {})
         if node.name != name:
-            self.pieces.append(Piece(f"{name} = {node.name}"))
+            self.pieces.append(Piece(f"{name} = {node.name}", follows=True))
         return True
 
     def _keep(self, source: Source, node: ast.stmt, cells: Mapping[str, Any] | None = None) -> None:
