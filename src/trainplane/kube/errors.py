@@ -35,11 +35,8 @@ read; a GoneError is not, since the same resourceVersion never comes back). `who
 
 from __future__ import annotations
 
-<<<<<<< HEAD
 import copyreg
-=======
 import functools
->>>>>>> h-sdk
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
