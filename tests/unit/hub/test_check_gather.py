@@ -96,6 +96,20 @@ async def test_permissions_are_asked_one_by_one(fleet: Fleet) -> None:
     ]
 
 
+async def test_what_the_hub_view_needs_is_asked_where_it_is_installed(fleet: Fleet) -> None:
+    fleet.worker.denied = {("jobs", "get"), ("pods", "watch"), ("pods", "list")}
+    report = await check(fleet.client, fleet.workers)
+    assert report.worker("worker1").check("credentials").findings == ()
+    fleet.hub.apis["hub.trainplane.dev/v1alpha1"] = ("trainjobs",)
+    report = await check(fleet.client, fleet.workers)
+    findings = report.worker("worker1").check("credentials").findings
+    assert [(finding.level, finding.problem.partition(":")[0]) for finding in findings] == [
+        ("warns", "MultiKueue's credentials may not list, watch pods"),
+        ("warns", "MultiKueue's credentials may not get jobs.batch"),
+    ]
+    assert "manifests/hub/worker-role.yaml" in findings[0].remedy
+
+
 async def test_what_may_not_be_read_is_unseen_and_the_rest_is_seen(fleet: Fleet) -> None:
     fleet.worker.hidden = {"clustertrainingruntimes", "namespaces"}
     facts = await gather(fleet.client, fleet.workers)

@@ -10,6 +10,7 @@ import yaml
 
 from trainplane.hub import settings
 from trainplane.hub.certificates import owner_service
+from trainplane.hub.check.facts import VIEW_PERMISSIONS
 from trainplane.hub.front.main import TOKEN
 from trainplane.hub.served.authority import GROUP, VERSION
 from trainplane.hub.served.documents import ROOT, SUBRESOURCES
@@ -112,6 +113,9 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
         ("", "pods", "watch"),
         ("", "pods/log", "get"),
         ("", "events", "list"),
+        ("", "namespaces", "get"),
+        ("batch", "jobs", "get"),
+        ("jobset.x-k8s.io", "jobsets", "get"),
         ("authorization.k8s.io", "subjectaccessreviews", "create"),
         ("authentication.k8s.io", "tokenreviews", "create"),
     ],
@@ -120,10 +124,9 @@ def test_the_server_may_what_it_must(group: str, resource: str, verb: str) -> No
     assert grants(find("rbac", "ClusterRole", "trainplane-hub")["rules"], group, resource, verb)
 
 
-@pytest.mark.parametrize(("resource", "verb"), [("pods", "watch"), ("pods/log", "get"), ("events", "list")])
-def test_workers_grant_what_the_view_reads(resource: str, verb: str) -> None:
+def test_workers_grant_what_the_view_reads_and_the_check_looks_for() -> None:
     rules = find("worker-role", "ClusterRole")["rules"]
-    assert grants(rules, "", resource, verb)
+    assert all(grants(rules, *permission) for permission in VIEW_PERMISSIONS)
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 

@@ -11,7 +11,7 @@ from trainplane.hub.check.facts import NEEDED, Unseen
 from trainplane.hub.check.report import Check, Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     from trainplane.hub.check.facts import ClusterFacts, Facts, Permission, WorkerFacts
@@ -67,15 +67,17 @@ def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
         problem = f"what MultiKueue's credentials may do cannot be asked: {permissions.detail}"
         findings.append(Finding("unseen", problem, "repair the connection first"))
         return Check("credentials", worker.place, tuple(findings))
-    refused: dict[str, list[Permission]] = defaultdict(list)
-    for permission, allowed in permissions.items():
-        if not allowed:
-            refused[f"{permission.resource}.{permission.group}"].append(permission)
-    for resource, denied in refused.items():
-        verbs = ", ".join(permission.verb for permission in denied)
-        problem = f"MultiKueue's credentials may not {verbs} {resource}"
+    for denied in _denied(permissions):
+        problem = f"MultiKueue's credentials may not {denied}"
         remedy = f"add a rule with these verbs to the ClusterRole of the identity in {worker.place}"
         findings.append(Finding("stops", problem, remedy))
+    if not isinstance(worker.view_permissions, Unseen):
+        for denied in _denied(worker.view_permissions):
+            problem = (
+                f"MultiKueue's credentials may not {denied}: the hub view cannot keep the logs of this worker's jobs"
+            )
+            remedy = f"apply manifests/hub/worker-role.yaml on the worker, bound to the identity in {worker.place}"
+            findings.append(Finding("warns", problem, remedy))
     allowed_count = sum(permissions.values())
     summary = f"{worker.place}, {allowed_count} of {len(permissions)} permissions" if permissions else worker.place
     return Check("credentials", summary, tuple(findings))
@@ -88,6 +90,16 @@ def judge_versions(facts: Facts, cluster: ClusterFacts, *, is_hub: bool) -> Chec
     served = [api for api in NEEDED if api in cluster.served]
     start = [f"Kubernetes {cluster.version}"] if is_hub else []
     return Check("versions", ", ".join([*start, *engines, *served]), tuple(findings))
+
+
+def _denied(permissions: Mapping[Permission, bool]) -> Iterator[str]:
+    """Iterate over what may not be done, each resource once: `create, delete trainjobs.trainer.kubeflow.org`."""
+    refused: dict[str, list[str]] = defaultdict(list)
+    for permission, allowed in permissions.items():
+        if not allowed:
+            refused[f"{permission.resource}.{permission.group}".rstrip(".")].append(permission.verb)
+    for resource, verbs in refused.items():
+        yield f"{', '.join(verbs)} {resource}"
 
 
 def _token(worker: WorkerFacts, now: datetime) -> Iterator[Finding]:

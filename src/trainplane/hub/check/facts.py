@@ -84,6 +84,20 @@ PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
 )
 """What MultiKueue does on a worker, and so must be allowed to."""
 
+VIEW_PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
+    Permission(group, resource, verb)
+    for group, resource, verbs in (
+        ("", "pods", _READ),
+        ("", "pods/log", ("get",)),
+        ("", "events", ("list",)),
+        (resources.JOBS.group, "jobs", ("get",)),
+        (resources.JOBSETS.group, "jobsets", ("get",)),
+        (names.GROUP, "trainjobs", ("get",)),
+    )
+    for verb in verbs
+)
+"""What the hub view does there with the same credentials, where it is installed: pods, whose they are, their logs."""
+
 
 class Reference(NamedTuple):
     """An object that the pods of a TrainJob name, in the TrainJob's namespace or in none."""
@@ -146,6 +160,8 @@ class WorkerFacts:
     """None if it cannot be reached."""
     permissions: Mapping[Permission, bool] | Unseen = field(default_factory=dict)
     """What MultiKueue's credentials may do there."""
+    view_permissions: Mapping[Permission, bool] | Unseen = field(default_factory=dict)
+    """What of `VIEW_PERMISSIONS` they may do there; empty on a hub without the hub view."""
     references: Mapping[Reference, bool | Unseen] = field(default_factory=dict)
     """Whether it has what the given TrainJob names."""
 

@@ -19,6 +19,7 @@ from trainplane.hub.check.facts import (
     NEEDED,
     OF_THE_HUB,
     PERMISSIONS,
+    VIEW_PERMISSIONS,
     ClusterFacts,
     Facts,
     Unseen,
@@ -85,8 +86,12 @@ async def gather(
     for name in eyes or ():
         if name not in in_order:
             raise NoSuchWorkerError(name)
+    view = VIEW_PERMISSIONS if await _has_view(hub) else ()
     seen = await asyncio.gather(
-        *(_worker(name, workers, needs, (eyes or {}).get(name), _condition(clusters, name)) for name in in_order)
+        *(
+            _worker(name, workers, needs, (eyes or {}).get(name), _condition(clusters, name), view=view)
+            for name in in_order
+        )
     )
     return Facts(facts, tuple(seen), trainjob, (clock or SystemClock()).now())
 
@@ -135,13 +140,29 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
     )
 
 
+async def _has_view(hub: Client) -> bool:
+    """Say whether the hub view is installed, as far as the hub tells."""
+    try:
+        return bool(await _versions(hub, names.HUB_GROUP))
+    except KubeError:
+        return False
+
+
 async def _worker(
-    name: str, workers: Workers, needs: Needs | None, eye: Client | None, active: Tree | None
+    name: str,
+    workers: Workers,
+    needs: Needs | None,
+    eye: Client | None,
+    active: Tree | None,
+    *,
+    view: tuple[Permission, ...],
 ) -> WorkerFacts:
     way = await _way(name, workers)
     looker = eye or way.client
     cluster, trouble = await _seen(looker, workers.namespace)
-    permissions, references = await asyncio.gather(_permissions(way.client), _references(looker, cluster, needs))
+    permissions, view_permissions, references = await asyncio.gather(
+        _permissions(way.client, PERMISSIONS), _permissions(way.client, view), _references(looker, cluster, needs)
+    )
     return WorkerFacts(
         name=name,
         place=way.place,
@@ -152,6 +173,7 @@ async def _worker(
         trouble=way.trouble or trouble,
         cluster=cluster,
         permissions=permissions,
+        view_permissions=view_permissions,
         references=references,
     )
 
@@ -298,14 +320,14 @@ async def _engine(cluster: Client, namespace: str, name: str) -> str:
     return next((tag[1] for tag in tags if tag), "")
 
 
-async def _permissions(client: Client | None) -> dict[Permission, bool] | Unseen:
+async def _permissions(client: Client | None, asked: tuple[Permission, ...]) -> dict[Permission, bool] | Unseen:
     if client is None:
         return {}
     try:
-        answers = await asyncio.gather(*(_may(client, permission) for permission in PERMISSIONS))
+        answers = await asyncio.gather(*(_may(client, permission) for permission in asked))
     except KubeError as error:
         return _unseen(error)
-    return dict(zip(PERMISSIONS, answers, strict=True))
+    return dict(zip(asked, answers, strict=True))
 
 
 async def _may(client: Client, permission: Permission) -> bool:
