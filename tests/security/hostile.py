@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PATH = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
 BODY = 6 << 20
-BACK_SECONDS = 1.0
+BACK_SECONDS = 2.0
 """How long one that was cut off waits until it is back: they are to cost the server more than this machine."""
 
 

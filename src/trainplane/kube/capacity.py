@@ -2,13 +2,14 @@
 
 Who a caller is shows only afterwards, so room is made by how callers behaved so far:
 
-    fresh      had no answer yet: a handshake, a first request on its way, or silence. In the order they came
-    known      had an answer and wants none now. Least recently used first
+    fresh      had no answer yet: a handshake, a first request on its way, or silence
+    known      had an answer and wants none now
     answering  a whole request of theirs is being answered: never cut
 
-When all places are taken, the oldest of the fresh goes if they have more than half of the places, else the least
-recently used of the known. So a flood of connections that never ask competes with itself and cuts no connection that
-an API server keeps; and connections that asked once and then lie idle are older than those in use. Addresses are not
+When all places are taken, one of the fresh goes if they have more than half of the places, else one of the known: the
+one that has stood still for the longest. To end a handshake, to begin a request and to end its headers are steps; a
+byte more is none. So a flood of connections that never ask competes with itself and cuts no connection that an API
+server keeps; and connections that asked once and then lie idle stand longer than those in use. Addresses are not
 counted: behind a Service all callers may share one.
 
 Bytes of requests count in the same way. What a connection sends up to `free` bytes is its own, which bounds all of
@@ -97,11 +98,12 @@ class Capacity(Generic[C]):
         for places in (self._fresh, self._known, self._answering):
             places.pop(connection, None)
 
-    def begin(self, connection: C) -> None:
-        """Note that a request of a connection began to come: of the known, it is the most recently used."""
-        if connection in self._known:
-            del self._known[connection]
-            self._known[connection] = None
+    def advance(self, connection: C) -> None:
+        """Note that a connection came a step further: of its kind, it now stands still for the shortest time."""
+        for places in (self._fresh, self._known):
+            if connection in places:
+                del places[connection]
+                places[connection] = None
 
     def hold(self, connection: C, size: int) -> bool:
         """Count bytes that came; False if the connection was cut for them."""

@@ -75,6 +75,7 @@ class Inbound(web.RequestHandler):
         """Take over a connection whose handshake is done."""
         self._wire = transport  # type: ignore[assignment] # TCP's, with TLS or without
         self._wire.set_write_buffer_limits(high=BUFFER_BYTES)  # type: ignore[union-attr] # as above
+        self._capacity.advance(self)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -97,12 +98,13 @@ class Inbound(web.RequestHandler):
         if not self._receiving:
             self._receiving = True
             self.deadline = self._loop.time() + self._settings.header_seconds
-            self._capacity.begin(self)
+            self._capacity.advance(self)
         return self._capacity.hold(self, size)
 
     def asked(self, payload: Any) -> None:
         """Note that a request's headers are there, and its body follows."""
         self.deadline = self._loop.time() + self._settings.body_seconds
+        self._capacity.advance(self)
         payload.on_eof(self._is_whole)
 
     def _is_whole(self) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import resource
 import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -65,10 +66,11 @@ class ListenerSettings:
             seconds that a pod gets.
         reuse_port: let several processes of one machine listen on the same port and share its load.
         connections: open at once, in handshakes too; 1,024 are more than three API servers use when each has the 200
-            writes under way that it allows by default. An idle one takes some 30 KB with TLS.
+            writes under way that it allows by default. An idle one takes some 30 KB with TLS. Never more than half of
+            the files that the process may have.
         bodies: bytes that requests under way hold together, above 64 KiB each, which are free; 32 MiB are ten of the
             largest that an API server sends, and usual reviews are free.
-        handshake_seconds: for a whole TLS handshake; 5 is a hundred times what a far one takes.
+        handshake_seconds: for a whole TLS handshake; 10 is what API servers give it themselves.
         header_seconds: for all headers of a request, from their first byte; 10 is the time after which an API server
             has given its webhook up.
         body_seconds: for a whole body, from the end of its headers; 10 for the same reason.
@@ -83,7 +85,7 @@ class ListenerSettings:
     reuse_port: bool = False
     connections: int = 1024
     bodies: int = 32 << 20
-    handshake_seconds: float = 5.0
+    handshake_seconds: float = 10.0
     header_seconds: float = 10.0
     body_seconds: float = 10.0
     send_seconds: float = 30.0
@@ -125,6 +127,8 @@ class Listener:
         """Bind and serve; raises OSError when the address is taken."""
         loop = asyncio.get_running_loop()
         sockets = await self._bind(loop)
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.capacity.places = min(self._settings.connections, files // 2)  # the other half is the process's own
         self._server = web.Server(self._serve, request_factory=self._request)
         self._sockets = sockets
         for each in sockets:
@@ -218,6 +222,7 @@ class Listener:
             await loop.connect_accepted_socket(lambda: inbound, accepted, **self._handshake)
         except OSError:  # no handshake, or not in time: whoever it was, there is nobody to tell
             self.capacity.leave(inbound)
+            self.capacity.cuts["handshake"] += 1
         finally:
             inbound.opening = None
 

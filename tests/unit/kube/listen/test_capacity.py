@@ -28,7 +28,7 @@ def callers(capacity: Capacity[Caller], names: str) -> list[Caller]:
 
 
 def ask(capacity: Capacity[Caller], caller: Caller) -> None:
-    capacity.begin(caller)
+    capacity.advance(caller)
     capacity.answer(caller)
     capacity.finish(caller)
 
@@ -79,10 +79,20 @@ def test_beginning_a_request_counts_as_use() -> None:
     first, second = callers(capacity, "ab")
     for caller in (first, second):
         ask(capacity, caller)
-    capacity.begin(first)
-    capacity.begin(Caller("stranger"))
+    capacity.advance(first)
+    capacity.advance(Caller("stranger"))
     callers(capacity, "c")
     assert present(capacity) == "ac"
+
+
+def test_a_newcomer_that_gets_on_outlasts_silent_ones() -> None:
+    capacity = Capacity[Caller](4, 0)
+    honest, *_ = callers(capacity, "habc")
+    capacity.advance(honest)
+    callers(capacity, "de")
+    capacity.advance(honest)
+    callers(capacity, "fgi")
+    assert present(capacity) == "fghi"
 
 
 def test_the_request_that_began_first_pays_for_bytes_that_are_too_many() -> None:
@@ -138,7 +148,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(caller=connected, size=st.integers(1, 40))
     def send(self, caller: Caller, size: int) -> None:
         if caller in self.capacity.all() and caller not in self.answering:
-            self.capacity.begin(caller)
+            self.capacity.advance(caller)
             assert self.capacity.hold(caller, size) == (not caller.cut_off)
 
     @rule(caller=connected)
