@@ -29,6 +29,18 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
+def supervisors_of(folder: Path) -> list[int]:
+    """Return the process that waits for a job's supervisor, and the supervisor."""
+
+    def parent(pid: int) -> int:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+    pids = [
+        pid for pid in processes_with(f"\0{folder}\0") if b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    return sorted(pids, key=lambda pid: parent(pid) in pids)
+
+
 def contents(folder: Path) -> list[bytes]:
     """Return what is in the files below a folder."""
     return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]

@@ -8,7 +8,6 @@ import os
 import signal
 import sys
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +23,7 @@ from tests.sdk.local.documents import (
     until_printed,
     until_steps,
 )
-from tests.sdk.local.machine import processes_with
+from tests.sdk.local.machine import processes_with, supervisors_of
 from trainplane.client.backends.local.processes import MARK
 from trainplane.client.backends.process import ProcessBackend
 from trainplane.client.errors import InvalidError, RefusedError
@@ -32,25 +31,19 @@ from trainplane.client.types.backends import LocalProcessBackendConfig
 from trainplane.client.types.jobs import COMPLETE, FAILED
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trainplane.client.backends.local.backend import LocalBackend
 
 SUBMIT = """
 import asyncio, json, sys
 from contextlib import aclosing
-from pathlib import Path
 from trainplane.client.backends.process import ProcessBackend
 from trainplane.client.types.backends import LocalProcessBackendConfig, TrainingRuntimeSource
 state, source, job = sys.argv[1:]
 config = LocalProcessBackendConfig(state=Path(state), runtime_source=TrainingRuntimeSource([source]))
 asyncio.run(ProcessBackend(config).submit(json.loads(job)))
 """
-
-
-def supervisor_of(folder: Path) -> int:
-    (pid,) = [
-        pid for pid in processes_with(f"{folder}\0") if b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    return pid
 
 
 async def test_a_job_goes_on_without_its_client(
@@ -74,7 +67,7 @@ async def test_a_supervisor_that_is_killed_is_noticed(backend: LocalBackend, tmp
     name = await backend.submit(trainjob("orphan", SLEEP))
     await until_printed(backend, name, 2)
     folder = tmp_path / "state" / backend.kind / "jobs" / name
-    os.kill(supervisor_of(folder), signal.SIGKILL)
+    os.kill(supervisors_of(folder)[-1], signal.SIGKILL)
     assert (await seen_until_over(backend, name))[-1] == FAILED
     job = await backend.get_job(name)
     assert job.cause
@@ -89,7 +82,7 @@ async def test_a_supervisor_that_is_killed_is_noticed(backend: LocalBackend, tmp
 async def test_a_supervisor_that_is_told_to_stop_stops_its_pods(process: LocalBackend, tmp_path: Path) -> None:
     name = await process.submit(trainjob("told", SLEEP))
     await until_printed(process, name, 2)
-    os.kill(supervisor_of(tmp_path / "state/process/jobs" / name), signal.SIGTERM)
+    os.kill(supervisors_of(tmp_path / "state/process/jobs" / name)[-1], signal.SIGTERM)
     await seen_until_over(process, name)
     job = await process.get_job(name)
     assert job.status == FAILED

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.container.engine import engine_of, find_engine
+from trainplane.client.backends.container.engine import find_engine
 from trainplane.client.backends.local.backend import LocalBackend
 
 if TYPE_CHECKING:
@@ -40,13 +40,6 @@ class ContainerBackend(LocalBackend):
             "remote": bool(self.config.container_host),
             "keep": not self.config.auto_remove,
         }
-
-    def _end(self, records: Tree, settings: Tree) -> None:
-        engine = engine_of(settings)
-        for record in records.values():
-            engine.call("kill", record["container"], check=False)  # removal alone would give it time to end
-            engine.call("rm", "--force", record["container"], check=False)
-        engine.call("network", "rm", settings["network"], check=False)
 
     def _adapt(self, runtime: Tree) -> Tree:
         """Give initializers the images and the time that the configuration says."""

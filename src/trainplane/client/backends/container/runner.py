@@ -17,7 +17,7 @@ from trainplane.client.backends.local.runner import Exit, WaitingError
 from trainplane.client.errors import EngineError, InvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from ipaddress import IPv4Network
 
     from trainplane.api.tree import Tree
@@ -150,6 +150,13 @@ class ContainerRunner:
         if not self._settings["keep"]:
             await self._engine.run("network", "rm", self._settings["network"], check=False)
         self._network = None
+
+    def end(self, records: Iterable[Tree]) -> None:
+        """End and remove containers that were recorded, and the network."""
+        for record in records:
+            self._engine.call("kill", record["container"], check=False)  # removal alone would give it time to end
+            self._engine.call("rm", "--force", record["container"], check=False)
+        self._engine.call("network", "rm", self._settings["network"], check=False)
 
     async def _ensure(self, image: str, policy: str) -> None:
         """Have an image, as the pull policy says."""

@@ -10,7 +10,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
-from trainplane.client.backends.local import news, podstatus, runtimes, status, values, volumes
+from trainplane.client.backends.local import orphans, runtimes, values, volumes
 from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.keys import make_kept
 from trainplane.client.backends.local.launching import launch
@@ -54,10 +54,6 @@ class LocalBackend:
 
     def _settings(self, uid: str) -> Tree:
         """Return what the runner of a job must know."""
-        raise NotImplementedError
-
-    def _end(self, records: Tree, settings: Tree) -> None:
-        """End containers whose supervisor is gone, and give back what it held beside them."""
         raise NotImplementedError
 
     def _adapt(self, runtime: Tree) -> Tree:
@@ -192,7 +188,7 @@ class LocalBackend:
             while is_supervised():  # noqa: ASYNC110 it is another process that ends
                 await asyncio.sleep(LOOK_SECONDS)
         if folder.exists():
-            await asyncio.to_thread(self._end_remains, folder)
+            await asyncio.to_thread(orphans.end, folder)
             folder.remove()
 
     # -- reading
@@ -287,43 +283,15 @@ class LocalBackend:
         job = folder.read_job()
         if job is None or supervised or is_finished(job) or not bury:
             return job
-        self._bury(folder)
+        if not folder.is_supervised():
+            orphans.bury(folder)
         return folder.read_job()
 
     def _goes_on(self, folder: JobFolder) -> bool:
         return self._document(folder) is not None and folder.is_supervised()
 
-    def _bury(self, folder: JobFolder) -> None:
-        """Write that a job failed whose supervisor is gone, and end what it left behind."""
-        with folder.locked():
-            job = folder.read_job()
-            if job is None or is_finished(job) or folder.is_supervised():
-                return
-            self._end_remains(folder)
-            moment, message = now(), _ENDED.format(folder.path / "supervisor.log")
-            for pod in folder.read_pods():
-                if pod["status"]["phase"] in {"Pending", "Running"}:
-                    podstatus.set_phase(pod, podstatus.FAILED, stamp(moment), status.SUPERVISOR_ENDED, message)
-                    for entry in pod["status"].get(podstatus.CONTAINERS) or ():
-                        entry.update(state={}, ready=False)
-                    folder.write(f"pods/{pod['metadata']['name']}", pod)
-            before = job.get("status") or {}
-            jobs = [{**entry, "active": 0, "ready": 0} for entry in before.get("jobsStatus") or ()]
-            end = status.failed(status.SUPERVISOR_ENDED, message)
-            after = status.observe(job, before, jobs, moment, end)
-            folder.append_event(news.event(news.over(end), job, len(folder.read_events()) + 1, moment))
-            folder.write("status", after)
-            folder.touch()
-
-    def _end_remains(self, folder: JobFolder) -> None:
-        self._end(folder.read("records") or {}, folder.read("settings") or {})
-
 
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_ENDED: Final = (
-    "the job's supervisor ended before the job was over, and its processes were ended: submit the job again; {} may "
-    "tell why"
-)
 _CHANGEABLE: Final = frozenset({"suspend", "runtimePatches"})
 
 

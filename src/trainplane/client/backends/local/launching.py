@@ -1,4 +1,4 @@
-"""Starting a supervisor, and cleaning up after one that is gone."""
+"""Starting a supervisor, and the process that cleans up after it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,28 @@ if TYPE_CHECKING:
 
     from trainplane.client.backends.local.folder import JobFolder
 
-_PROGRAM: Final = (
-    "import os, sys; secrets = sys.stdin.read(); os.fork() and os._exit(0); os.setsid(); "
-    "sys.path.insert(0, sys.argv.pop(1)); from trainplane.client.backends.local.supervisor import main; main(secrets)"
-)
-"""The client is left at once, so that it has no child to care for and need not wait for imports. Ours is found wherever
-this process has it from, also if that is no installed package."""
+_PROGRAM: Final = """
+import os, sys
+if os.fork(): os._exit(0)
+os.setsid()
+root, folder, lock = sys.argv[1:]
+child = os.fork()
+if child:
+    with open(os.devnull) as nothing: os.dup2(nothing.fileno(), 0)
+    if os.waitpid(child, 0)[1]:
+        sys.path.insert(0, root)
+        from trainplane.client.backends.local.orphans import main
+        main(folder)
+else:
+    os.setpgid(0, 0)
+    secrets = sys.stdin.read()
+    sys.path.insert(0, root)
+    from trainplane.client.backends.local.supervisor import main
+    main(secrets, folder, int(lock))
+"""
+"""Three generations. The client's child leaves at once, so that the client has no child to care for. Its child waits
+for the supervisor, holds the lock with it, and buries the job if the supervisor was killed or failed; it never sees the
+secrets. Ours is found wherever this process has it from, also if that is no installed package."""
 
 
 def launch(folder: JobFolder, lock: int, secrets: Mapping[str, Mapping[str, str]]) -> None:

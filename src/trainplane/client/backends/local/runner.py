@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.news import News
@@ -99,6 +99,9 @@ class Runner(Protocol):
 
     async def clean(self) -> None:
         """Give back all that was made beside containers."""
+
+    def end(self, records: Iterable[Tree]) -> None:
+        """End containers whose supervisor is gone, by their records, and give back what was made beside them."""
 
 
 @dataclass(frozen=True)

@@ -308,9 +308,9 @@ def make_runner(folder: JobFolder) -> Runner:
     return ContainerRunner(folder, settings)
 
 
-def main(secrets: str) -> None:
-    """Run the job of a folder: arguments are the folder and the open file that the client locked (`launching`)."""
-    folder, lock = JobFolder(Path(sys.argv[1])), int(sys.argv[2])
+def main(secrets: str, path: str, lock: int) -> None:
+    """Run the job of a folder; `lock` is the open file that the client locked (`launching`)."""
+    folder = JobFolder(Path(path))
     os.set_inheritable(lock, False)
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), sys.stdin.fileno())

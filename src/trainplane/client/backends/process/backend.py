@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainplane.client.backends.local.backend import LocalBackend
-from trainplane.client.backends.local.processes import end_recorded
-from trainplane.client.backends.process.runner import remove_scratch
 from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -39,8 +37,3 @@ class ProcessBackend(LocalBackend):
     def _settings(self, uid: str) -> Tree:  # noqa: ARG002 names are drawn where folders are made
         kept = "" if self.config.cleanup_venv else str(self._jobs.parent / "packages")
         return {"python": self._python, "temporary": tempfile.gettempdir(), "packages": kept}
-
-    def _end(self, records: Tree, settings: Tree) -> None:
-        for record in records.values():
-            end_recorded(record["pid"], record["started"], record["mark"])
-        remove_scratch(settings)

@@ -32,7 +32,7 @@ from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
 from trainplane.client.errors import EngineError, InvalidError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.folder import JobFolder
@@ -163,7 +163,18 @@ class ProcessRunner:
 
     async def clean(self) -> None:
         """Remove temporary files. Packages lie elsewhere if the user wants to keep them."""
-        remove_scratch(self._settings)
+        self._remove_scratch()
+
+    def end(self, records: Iterable[Tree]) -> None:
+        """End processes that were recorded, and remove temporary files."""
+        for record in records:
+            processes.end_recorded(record["pid"], record["started"], record["mark"])
+        self._remove_scratch()
+
+    def _remove_scratch(self) -> None:
+        scratch = Path(self._settings.get("scratch") or os.devnull)
+        if is_own(scratch):
+            shutil.rmtree(scratch, ignore_errors=True)
 
     def _make_scratch(self) -> None:
         """Have a folder for temporary files whose name nobody can know before, and into which nobody else can look.
@@ -281,13 +292,6 @@ class RunningProcess:
                 self._out_of_memory = True
                 processes.tell(there, signal.SIGKILL)
                 return
-
-
-def remove_scratch(settings: Tree) -> None:
-    """Remove a job's temporary files."""
-    scratch = Path(settings.get("scratch") or os.devnull)
-    if is_own(scratch):
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _must_have_command(job: str, container: Tree) -> None:

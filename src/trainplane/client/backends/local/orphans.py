@@ -1,0 +1,59 @@
+"""What is done about a job whose supervisor is gone: nothing of it runs on, and all who look find out why.
+
+A supervisor that is killed leaves a parent behind that does it at once (`launching`). Where both were killed, or the
+machine was, the next client that looks does it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trainplane.client.backends.local import news, podstatus, status
+from trainplane.client.backends.local.folder import JobFolder
+from trainplane.client.backends.local.moments import now, stamp
+from trainplane.client.backends.local.supervisor import make_runner
+from trainplane.client.reading.jobs import is_finished
+
+if TYPE_CHECKING:
+    from trainplane.api.tree import Tree
+
+_ENDED: Final = (
+    "the job's supervisor ended before the job was over, and its processes were ended: submit the job again; {} may "
+    "tell why"
+)
+
+
+def end(folder: JobFolder) -> None:
+    """End the containers that a supervisor left, and give back what it held beside them."""
+    make_runner(folder).end((folder.read("records") or {}).values())
+
+
+def bury(folder: JobFolder) -> None:
+    """Write that a job failed whose supervisor is gone, and end what it left. The caller knows that it is gone."""
+    with folder.locked():
+        job = folder.read_job()
+        if job is None or is_finished(job):
+            return
+        end(folder)
+        moment, message = now(), _ENDED.format(folder.path / "supervisor.log")
+        for pod in folder.read_pods():
+            if pod["status"]["phase"] in {"Pending", "Running"}:
+                podstatus.set_phase(pod, podstatus.FAILED, stamp(moment), status.SUPERVISOR_ENDED, message)
+                for entry in pod["status"].get(podstatus.CONTAINERS) or ():
+                    entry.update(state={}, ready=False)
+                folder.write(f"pods/{pod['metadata']['name']}", pod)
+        before: Tree = job.get("status") or {}
+        jobs = [{**entry, "active": 0, "ready": 0} for entry in before.get("jobsStatus") or ()]
+        condition = status.failed(status.SUPERVISOR_ENDED, message)
+        after = status.observe(job, before, jobs, moment, condition)
+        folder.append_event(news.event(news.over(condition), job, len(folder.read_events()) + 1, moment))
+        folder.write("status", after)
+        folder.touch()
+
+
+def main(path: str) -> None:
+    """Bury the job of a folder, if it is still there."""
+    folder = JobFolder(Path(path))
+    if folder.exists():
+        bury(folder)
