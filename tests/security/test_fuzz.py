@@ -29,8 +29,8 @@ SEED = seed_of_today()
 SECONDS = 120 if FULL else 2
 """Seconds of coverage-guided fuzzing of each decoder."""
 GROWTH_MB = 24.0
-"""MB that a process may hold at its end beyond what it held after its warm-up: the noise of an allocator. A leak of 1 KB
-in each case is as much after 24,000 cases."""
+"""MB that a process may hold at its end beyond what it held after its warm-up: the noise of an allocator. A leak of
+1 KB in each case is as much after 24,000 cases."""
 CORPUS_BYTES = 200 << 10
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(REPOSITORY / "src"), str(REPOSITORY)))}
 

@@ -12,9 +12,13 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.security.fuzz import campaign
 from tests.security.fuzz.targets.table import TARGETS
+
+if TYPE_CHECKING:
+    from tests.security.fuzz.worker import Report
 
 SHORT = 0.03
 """The part of a full run that a short one is."""
@@ -35,16 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         return replay(options.replay)
     chosen = {name: TARGETS[name] for name in options.targets or TARGETS}
     counts = {name: options.cases or int(target.cases * options.scale) for name, target in chosen.items()}
-    print(f"seed {options.seed}, {sum(counts.values()):,} cases", flush=True)
+    _say(f"seed {options.seed}, {sum(counts.values()):,} cases")
     reports = campaign.run(chosen, counts, options.seed, processes=options.processes, say=_say)
     for report in reports.values():
-        shown = ", ".join(
-            f"{outcome} {count}" for outcome, count in sorted(report.outcomes.items(), key=lambda one: -one[1])
-        )
-        each = report.seconds / max(1, report.cases) * 1e6
-        _say(
-            f"{report.target}: {each:.0f} us each, slowest {report.slowest:.3f} s, grew {report.growth_mb:.1f} MB: {shown}"
-        )
+        _say(_summary(report))
     if options.report:
         options.report.write_text(
             json.dumps({"seed": options.seed, "targets": [_row(one) for one in reports.values()]})
@@ -52,7 +50,15 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any(report.findings for report in reports.values()))
 
 
-def _row(report: campaign.Report) -> dict[str, object]:
+def _summary(report: Report) -> str:
+    each = report.seconds / max(1, report.cases) * 1e6
+    outcomes = sorted(report.outcomes.items(), key=lambda outcome: -outcome[1])
+    shown = ", ".join(f"{outcome} {count}" for outcome, count in outcomes)
+    cost = f"{each:.0f} us each, slowest {report.slowest:.3f} s, grew {report.growth_mb:.1f} MB"
+    return f"{report.target}: {cost}: {shown}"
+
+
+def _row(report: Report) -> dict[str, object]:
     return {
         "target": report.target,
         "cases": report.cases,
@@ -72,14 +78,14 @@ def replay(path: Path) -> int:
     name = max((name for name in TARGETS if path.name.startswith(name)), key=len)
     target = TARGETS[name]()
     try:
-        print(f"{name}: {target.run(path.read_bytes())}")
+        _say(f"{name}: {target.run(path.read_bytes())}")
     finally:
         target.close()
     return 0
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    print(text, flush=True)  # noqa: T201 for a person
 
 
 if __name__ == "__main__":

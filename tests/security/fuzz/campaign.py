@@ -27,11 +27,13 @@ SILENT_SECONDS: Final = 60.0
 LARGEST_CHUNK: Final = 25_000
 """Cases of one process: small enough to share the work evenly, large enough for a leak to show."""
 
+_PATIENCE: Final = 10
+"""How many times longer a process may take to begin: it loads what it fuzzes."""
 _context = multiprocessing.get_context("fork")
 
 
 def seed_of_today(environ: Mapping[str, str] = os.environ) -> int:
-    """Return the seed: FUZZ_SEED, or the days since 1970, so that each day tries other inputs and all of a day the same."""
+    """Return the seed: FUZZ_SEED, or the days since 1970, so that each day tries other inputs, the same all day."""
     return int(environ.get("FUZZ_SEED") or time.time() // 86400)
 
 
@@ -123,7 +125,7 @@ def _look(one: _Process, seed: int) -> Report | None:
     now, number = time.monotonic(), one.began.value
     if number != one.seen:
         one.seen, one.since = number, now
-    elif now - one.since > SILENT_SECONDS:
+    elif now - one.since > SILENT_SECONDS * (_PATIENCE if number < 0 else 1):
         one.process.kill()
         one.process.join()
         return _lost(one, seed, "hang", f"no end within {SILENT_SECONDS:g} s")

@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing of the decoders, by Atheris: `python -m tests.security.fuzz.coverage TARGET --seconds 10`.
 
 It begins with the corpus that the repository keeps, changes inputs, and keeps for this run those that reach new code.
-The targets are those of the seeded runs, so what it finds is written and replayed in the same way. An input that is worth
-keeping is put into `corpus/TARGET` by hand, under a name that says what it is.
+The targets are those of the seeded runs, so what it finds is written and replayed in the same way. An input that is
+worth keeping is put into `corpus/TARGET` by hand, under a name that says what it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from typing import Final
 
-import atheris
+import atheris  # type: ignore[import-untyped] # it has none
 
 from tests.security.fuzz.decoders import CORPUS, DECODERS
 

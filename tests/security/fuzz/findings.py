@@ -6,7 +6,6 @@ import hashlib
 import time
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,10 +17,12 @@ from tests.security.fuzz.watchdog import HangError, alarm, innermost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.security.fuzz.target import Target
 
 FOLDER: Final = REPOSITORY / "build/fuzz"
+_REPLAY: Final = "python -m tests.security.fuzz --replay"
 _TRIES: Final = 400
 _TRY_SECONDS: Final = 10.0
 """How many inputs are tried, and for how much CPU time, to make one smaller."""
@@ -55,7 +56,8 @@ class Finding:
         self.path.write_bytes(self.data)
 
     def __str__(self) -> str:
-        return f"{self.kind} in {self.target} at {self.where}: {self.what}\n  replay: python -m tests.security.fuzz --replay {self.path.relative_to(REPOSITORY)}"
+        file = self.path.relative_to(REPOSITORY)
+        return f"{self.kind} in {self.target} at {self.where}: {self.what}\n  replay: {_REPLAY} {file}"
 
 
 def attempt(target: Target, data: bytes) -> tuple[str, Finding | None]:

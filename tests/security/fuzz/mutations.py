@@ -77,6 +77,7 @@ _TOKENS: Final = (
     *(b"!!python/object:os.system", b"<<: *a", b"%YAML 9.9", b"---\n", b"...\n", b"#", b"'", b"|", b">", b"? ", b"@"),
 )
 
+_LETTERS: Final = "\0\t\n -./_²٣\u2028\uffff"
 _NESTED: Final = "\1nested:"
 _NESTED_TEXT: Final = re.compile(rb'"\\u0001nested:(\d{1,4})([\[{])"')
 """Stands for a value within a value, so many deep: `encode` writes it, since no library can."""
@@ -133,25 +134,19 @@ class Mutator:
 
     def text(self, text: str) -> str:
         """Return a text like another."""
-        kind = self.below(7)
-        if kind == 0 or not text:
+        if not text:
             return self.pick(ODD_TEXTS)
         place = self.below(len(text))
-        if kind == 1:
-            return text[:place] + self.pick(ODD_TEXTS) + text[place:]
-        if kind == 2:
-            return text[:place] + text[place + 1 + self.below(3) :]
-        if kind == 3:
-            return (
-                text[:place]
-                + chr(self.pick((0, 9, 10, 32, 45, 46, 47, 95, 178, 0x663, 0x2028, 0xFFFF)))
-                + text[place + 1 :]
-            )
-        if kind == 4:
-            return text * self.pick((2, 3, 50))
-        if kind == 5:
-            return text.upper() if self.chance(0.5) else text[::-1]
-        return text[:place]
+        forms: tuple[Callable[[], str], ...] = (
+            lambda: self.pick(ODD_TEXTS),
+            lambda: text[:place] + self.pick(ODD_TEXTS) + text[place:],
+            lambda: text[:place] + text[place + 1 + self.below(3) :],
+            lambda: text[:place] + self.pick(_LETTERS) + text[place + 1 :],
+            lambda: text * self.pick((2, 3, 50)),
+            lambda: text.upper() if self.chance(0.5) else text[::-1],
+            lambda: text[:place],
+        )
+        return self.pick(forms)()
 
     def bytes(self, data: bytes, times: int = 0) -> bytes:
         """Return bytes like others."""

@@ -57,7 +57,7 @@ _CHANGES: Final[tuple[tuple[str, Callable[[Any, Any], bool]], ...]] = (
 
 
 def broken(value: Any, old: Any, schema: Tree) -> Iterator[str]:
-    """Yield the rules that a value breaks, which has the types that its schema says; `old` is what is stored, or None."""
+    """Yield the rules that a value breaks, which has the types of its schema; `old` is what is stored, or None."""
     for rule in schema.get("x-kubernetes-validations", ()):
         text = squeezed(rule["rule"])
         if "oldSelf" in text:

@@ -86,7 +86,7 @@ class Schema:
         return Schema(tree)
 
     def problems(self, value: Any, old: Any = None) -> list[str]:
-        """Return what the API server would refuse: by the schema's keywords, then by its rules (CEL), which need those."""
+        """Return what the API server would refuse: by the schema's keywords, then by its rules (CEL)."""
         found = [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in judge(value, self.tree)]
         return found or [*_wrong_times(value, self.tree), *rules.broken(value, old, self.tree)]
 
@@ -167,19 +167,21 @@ def _value(schema: Tree, mutator: Mutator, field: str, depth: int) -> Any:
         return mutator.pick(schema["enum"])
     if schema.get("x-kubernetes-int-or-string"):
         return mutator.pick(_BY_FIELD.get(field, _AMOUNTS))
-    kind = schema.get("type")
-    if kind == "object":
-        return _object(schema, mutator, depth)
-    if kind == "array":
-        count = max(schema.get("minItems", 0), mutator.few(3))
-        return [_value(schema["items"], mutator, field, depth + 1) for _ in range(count)]
-    if kind == "string":
-        return _text(schema, mutator, field)
-    if kind == "integer":
-        return _number(schema, mutator, field)
-    if kind == "boolean":
-        return mutator.chance(0.5)
-    return mutator.pick((0.5, 1, 1e9))
+    match schema.get("type"):
+        case "object":
+            value: Any = _object(schema, mutator, depth)
+        case "array":
+            count = max(schema.get("minItems", 0), mutator.few(3))
+            value = [_value(schema["items"], mutator, field, depth + 1) for _ in range(count)]
+        case "string":
+            value = _text(schema, mutator, field)
+        case "integer":
+            value = _number(schema, mutator, field)
+        case "boolean":
+            value = mutator.chance(0.5)
+        case _:
+            value = mutator.pick((0.5, 1, 1e9))
+    return value
 
 
 def _object(schema: Tree, mutator: Mutator, depth: int) -> Tree:
@@ -191,9 +193,8 @@ def _object(schema: Tree, mutator: Mutator, depth: int) -> Tree:
         return {mutator.pick(_KEYS): _value(extra, mutator, "", depth + 1) for _ in range(mutator.few(3))}
     chosen = list(schema.get("required", ()))
     optional = _optional(schema)
-    for _ in range(mutator.few(3) if depth < 6 else 0):
-        if optional:
-            chosen.append(mutator.pick(optional))
+    if optional and depth < 6:
+        chosen += [mutator.pick(optional) for _ in range(mutator.few(3))]
     return {name: _value(known[name], mutator, name, depth + 1) for name in chosen}
 
 

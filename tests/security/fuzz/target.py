@@ -38,5 +38,5 @@ class Target(ABC):
         """Return a few good inputs for coverage-guided fuzzing to begin with, small ones."""
         return ()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 most hold nothing
         """Give back files, sockets and loops."""

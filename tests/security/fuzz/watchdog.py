@@ -12,7 +12,7 @@ import resource
 import signal
 import traceback
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 HANG_SECONDS: Final = 1.0
 """CPU seconds that a case may take."""
 CASE_MEMORY_MB: Final = 256
-"""MB by which one case may raise the peak of the process. An object of 1.5 MB is allowed 64; imports and caches happen."""
+"""MB by which one case may raise the peak of the process. An object of 1.5 MB is allowed 64; imports happen too."""
 PROCESS_MEMORY_MB: Final = 3072
 """MB of address space that a worker may have: a bomb ends as MemoryError and not as the machine's trouble."""
 
@@ -77,10 +77,8 @@ def innermost(frames: traceback.StackSummary) -> str:
 def resident_mb() -> float:
     """Return the MB that this process holds, after giving back what it can."""
     gc.collect()
-    try:
+    with suppress(OSError, AttributeError):  # another libc keeps what it keeps
         ctypes.CDLL("libc.so.6").malloc_trim(0)
-    except (OSError, AttributeError):  # another libc keeps what it keeps
-        pass
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / _MB
 

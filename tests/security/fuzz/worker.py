@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.security.fuzz.target import Target
 
 _WARM_UP: Final = 0.2
-"""The part of the cases after which memory is measured for the first time: by then caches are full and code is loaded."""
+"""The part of the cases after which memory is measured first: by then caches are full and code is loaded."""
 
 
 @dataclass

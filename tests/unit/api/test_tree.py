@@ -101,3 +101,12 @@ def test_what_was_put_is_there_and_drops_again(original: Any, key: str, value: A
 
 def test_without_nulls_drops_fields_not_entries() -> None:
     assert tree.without_nulls({"a": None, "b": [None, {"c": None}]}) == {"b": [None, {}]}
+
+
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "x", [], {}, [1], [{"a": 1}], {"a": 1}])
+def test_what_others_wrote_is_read_as_what_it_ought_to_be(value: Any) -> None:
+    doc = {"part": value}
+    assert tree.fields(doc, "part") == (value if isinstance(value, dict) else {})
+    assert tree.entries(doc, "part") == ([{"a": 1}] if value == [{"a": 1}] else [])
+    assert tree.text(doc, "part") == (value if isinstance(value, str) else None)
+    assert tree.number(doc, "part") == (1 if value == 1 and value is not True else None)

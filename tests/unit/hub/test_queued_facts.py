@@ -19,7 +19,7 @@ from tests.unit.hub.queued_world import (
     workload,
 )
 from trainplane.hub import resources
-from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError
+from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, UnreadableError
 from trainplane.hub.queued.explain import answer
 from trainplane.hub.queued.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gather
 from trainplane.kube.testing.clock import FakeClock
@@ -231,3 +231,34 @@ async def test_the_answer_names_quota_and_holder() -> None:
         assert told.causes[0].code == "QuotaInUse"
         assert [(each.job, each.amount, each.resource) for each in told.holders] == [("TrainJob/mine", "6", GPU)]
         assert told.suggestions[0].num_nodes == 1
+
+
+async def test_objects_that_are_none_of_their_kind_are_set_aside_and_named() -> None:
+    async with FakeServer() as server, server.client() as client:
+        fill(server, own=workload())
+        put(server, resources.NODES, {"metadata": {"name": "odd"}, "status": {"allocatable": {"cpu": ["x"]}}})
+        facts = await gather(client, "team", "job")
+        assert [found["metadata"]["name"] for found in facts.nodes or ()] == ["n"]
+        assert [text.partition(":")[0] for text in facts.unread] == ["a Node"]
+
+
+async def test_a_worker_that_sends_nonsense_is_told_and_the_rest_is_answered() -> None:
+    async with FakeServer() as hub, FakeServer() as worker, hub.client() as client, worker.client() as there:
+        fill(hub, own=workload(), queue=cluster_queue(**CHECKED))
+        put(
+            hub,
+            resources.ADMISSION_CHECKS,
+            check("mk", controller="kueue.x-k8s.io/multikueue", parameters={"name": "m"}),
+        )
+        put(hub, resources.MULTIKUEUE_CONFIGS, {"metadata": {"name": "m"}, "spec": {"clusters": ["worker1"]}})
+        put(worker, resources.CLUSTER_QUEUES, {"metadata": {"name": "cq"}, "spec": {"resourceGroups": [7]}})
+        found = await answer(client, "team", "job", FakeWorkers(worker1=there))  # type: ignore[arg-type]
+        assert [one.cluster for one in found.clusters] == ["worker1"]
+        assert "ClusterQueue" in found.clusters[0].answer.unread[0]
+
+
+async def test_a_trainjob_that_is_none_is_an_error_of_ours_with_the_field() -> None:
+    async with FakeServer() as server, server.client() as client:
+        server.put(resources.TRAINJOBS, {"metadata": {"name": "job", "namespace": "team"}, "spec": {"suspend": "yes"}})
+        with pytest.raises(UnreadableError, match=r"spec\.suspend"):
+            await gather(client, "team", "job")

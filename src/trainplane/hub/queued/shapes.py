@@ -31,7 +31,7 @@ Amounts: TypeAlias = dict[str, Quantity]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
-class Shape(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+class Shape(msgspec.Struct, rename="camel"):
     """Base of all: names as on the wire, what is not listed may be anything."""
 
 

@@ -1,8 +1,8 @@
 """Kubeconfigs of workers, as Secrets hold them: a Config or a WorkerCredentialsError, and no word of the content.
 
 Every text holds a canary where a token, a key and a password stand. It may be in the Config and nowhere else: not in an
-error's text, nor in those of the errors behind it, which a log prints too. Nor may a Config run a program, open a file or
-speak in clear.
+error's text, nor in those of the errors behind it, which a log prints too. Nor may a Config run a program, open a file
+or speak in clear.
 """
 
 from __future__ import annotations

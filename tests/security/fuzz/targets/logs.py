@@ -37,13 +37,13 @@ class LogQueries(Target):
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="fuzz-logs-"))
         self._archive = Archive(self._folder, Retention(), FakeClock())
+        self._job: KeptJob
         for index in range(3):
             name = f"x-node-0-{index}-abcde"
             tree = pod(name, index=index, containers=("node", "side"))
             for run in range(2):
                 keep(self._archive, tree, numbered(60, run * 100), run=run)
-            job, _ = keep(self._archive, tree, numbered(20, text="\xff🙂"), container="side")
-        self._job: KeptJob = job
+            self._job, _ = keep(self._archive, tree, numbered(20, text="\xff🙂"), container="side")
 
     def close(self) -> None:
         self._archive.close()
@@ -60,7 +60,7 @@ class LogQueries(Target):
         return mutator.bytes(text) if mutator.chance(0.25) else text
 
     def run(self, data: bytes) -> str:
-        # The server's own way: a query is percent-decoded, bytes that are no UTF-8 replaced, the first of a name counts.
+        # The server's own way: percent-decoded, what is no UTF-8 replaced, the first of a name counts.
         pairs = parse_qsl(quote_from_bytes(data, safe="&=+%;/?:@,"), keep_blank_values=True)
         try:
             query = logquery.parse(dict(reversed(pairs)))

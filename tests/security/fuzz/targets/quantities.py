@@ -106,7 +106,7 @@ _POD: Final = {
 
 
 class Generations(Target):
-    """TrainJobs of any generation turned into today's form, twice the same as once; and patches that give exactly it."""
+    """TrainJobs of any generation turned into today's form, twice as once; and patches that give exactly it."""
 
     name: ClassVar[str] = "generations"
     cases: ClassVar[int] = 60_000

@@ -1,4 +1,4 @@
-"""Snapshots of runtimes, which tenants can write: a runtime or an OperatorError; and what renders from it, or a reason."""
+"""Snapshots of runtimes, which tenants can write: a runtime or an OperatorError, and what renders, or a reason."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class Watches(Target):
     async def _reflect(self, store: Store, data: bytes) -> str:
         """Let a reflector have the stream, as a list and as a watch after it, and decide how to go on."""
         changed = [self._metrics.changed] if store.resource.kind == names.TRAIN_JOB else []
-        reflector = Reflector(_Server(data), store.resource, store, changed, self._clock)  # type: ignore[arg-type] # as far as it asks
+        reflector = Reflector(_Server(data), store.resource, store, changed, self._clock)
         said = "streamed"
         for streams in (True, False):
             reflector._streams_lists = streams
@@ -189,9 +189,9 @@ class Watches(Target):
                 wait = reflector._recover(error)
                 if not 0 <= wait <= _LONGEST_WAIT:
                     raise BrokenPromiseError(f"the reflector would wait {wait} s") from error
-        error = error_from_status(data[:2000], 500, {"Retry-After": data[:20].decode("latin-1")})
-        if not 0 <= (error.retry_after or 0) <= _LONGEST_WAIT:
-            raise BrokenPromiseError(f"a request would wait {error.retry_after} s")
+        refusal = error_from_status(data[:2000], 500, {"Retry-After": data[:20].decode("latin-1")})
+        if not 0 <= (refusal.retry_after or 0) <= _LONGEST_WAIT:
+            raise BrokenPromiseError(f"a request would wait {refusal.retry_after} s")
         return said
 
     def _tell(self, stores: Stores, key: Any) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.client.reading.documents import at, condition, ended, pod, runtime, train_job, waiting
+from trainplane.api import tree as trees
 from trainplane.client.reading.jobs import count_nodes, finished_at, is_finished, read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.reading.steps import name_places, read_steps
@@ -231,3 +232,28 @@ def test_running_means_that_every_place_was_started(indexes: list[int], phases: 
         assert len(started) == len(found.steps) >= nodes
     else:
         assert len(started) < max(nodes, len(found.steps), 1)
+
+
+class TestOddDocuments:
+    """What a cluster returns may have any part of any type: it is read as not there."""
+
+    @pytest.mark.parametrize("odd", [None, 5, "x", [], {}, [None], ["x"], [{}], {"a": {}}, "9" * 5000], ids=repr)
+    @pytest.mark.parametrize(
+        "path",
+        [
+            ("metadata", "labels"),
+            ("metadata", "annotations"),
+            ("metadata", "creationTimestamp"),
+            ("metadata", "labels", "jobset.sigs.k8s.io/job-index"),
+            ("spec", "containers"),
+            ("spec", "volumes"),
+            ("status",),
+            ("status", "containerStatuses"),
+            ("status", "conditions"),
+            ("status", "phase"),
+        ],
+        ids=".".join,
+    )
+    def test_a_pod(self, path: tuple[str, ...], odd: Any) -> None:
+        document = trees.put(pod(), *path, value=odd)
+        read_job(train_job(nodes=1), [document], runtime=None)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from trainplane.kube import errors
 from trainplane.kube.codec import (
+    LONGEST_RETRY,
     Lines,
     ListOf,
     decode,
@@ -214,3 +215,29 @@ class TestStatus:
     def test_retry_after_against_a_clock(self) -> None:
         now = datetime(2026, 1, 1, 0, 0, 25, tzinfo=UTC)
         assert retry_after_seconds({"Retry-After": "Thu, 01 Jan 2026 00:00:30 GMT"}, now) == 5.0
+
+
+DEEP = b"[" * 5000 + b"]" * 5000
+
+
+class TestMalformed:
+    """Bytes of somebody else's: whatever is wrong with them is a KubeError, since anything else would end a mirror."""
+
+    @pytest.mark.parametrize("value", [b'"\xff"', DEEP, b"1e999", b'{"\xff":1}'], ids=["text", "deep", "number", "key"])
+    def test_an_event_is_refused(self, value: bytes) -> None:
+        with pytest.raises(errors.KubeError):
+            decode(decode_event(b'{"type":"ADDED","object":' + value + b"}").object, dict)
+
+    @pytest.mark.parametrize("body", [b"\xff", b'{"message":"\xff","reason":"x"}', DEEP], ids=["bytes", "text", "deep"])
+    def test_a_failure_is_still_a_failure(self, body: bytes) -> None:
+        assert error_from_status(body, 503).code == 503
+
+    @pytest.mark.parametrize("asked", [{}, [], "x", "²", True, -1, 1e300, None, 10**30])
+    def test_nonsense_is_not_waited_for(self, asked: Any) -> None:
+        body = encode(
+            {"kind": "Status", "code": 429, "reason": "TooManyRequests", "details": {"retryAfterSeconds": asked}}
+        )
+        assert (error_from_status(body, 429).retry_after or 0) <= 1
+
+    def test_no_header_makes_us_wait_for_ever(self) -> None:
+        assert retry_after_seconds({"Retry-After": "9" * 400}) == LONGEST_RETRY
