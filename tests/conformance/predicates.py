@@ -214,7 +214,7 @@ def is_deleted_snapshot(found: Difference) -> bool:
     """Match a snapshot that is gone since it was deleted, and the end of a job whose runtime had changed by then."""
     removed = isinstance(found.step, Remove) and found.step.kind == "ConfigMap"
     if removed and found.place.endswith("-runtime-snapshot"):
-        return found.ours == ABSENT
+        return bool(found.ours == ABSENT)
     steps = it.so_far(found)
     changed = any(isinstance(step, Change) and step.kind == "TrainingRuntime" for step in steps)
     deleted = any(isinstance(step, Remove) and step.name.endswith("-runtime-snapshot") for step in steps)
