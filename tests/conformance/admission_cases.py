@@ -350,7 +350,7 @@ UPDATE = (
             reported(counts(active=1, ready=1)),
             Change({"spec": {"suspend": True}}),
             reported(counts(suspended=1)),
-            _patches(patch("kueue.x-k8s.io/manager")),
+            _patches(patch("kueue.x-k8s.io/manager", patch_job())),
         ),
         (torch(nodes=2),),
     ),

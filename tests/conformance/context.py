@@ -157,10 +157,11 @@ def said_there(found: Difference) -> Iterator[Any]:
         yield from _reached(spec.get("template", {}), steps)
 
 
-def reached(entries: list[Tree], path: str) -> Iterator[Any]:
-    """Yield what entries of patches say of a field of a JobSet."""
-    for entry in entries:
-        yield from _reached(entry["trainingRuntimeSpec"].get("template", {}), path.split("."))
+def leaves(tree: Any) -> Iterator[Any]:
+    """Yield every part of a tree, and what is below it."""
+    yield tree
+    for below in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from leaves(below)
 
 
 def _reached(tree: Any, steps: list[str]) -> Iterator[Any]:

@@ -98,16 +98,10 @@ AMOUNTS = (
     ),
     *(
         Case(
-            f"Kueue patches a TrainJob whose amount is {amount!r}",
+            f"somebody patches a TrainJob whose amount is {amount!r}",
             (
-                Create(
-                    train_job(
-                        suspend=True,
-                        runtimePatches=[patch(_KUEUE)],
-                        trainer={"resourcesPerNode": {"requests": {"cpu": amount}}},
-                    )
-                ),
-                _patches(patch(_KUEUE, patch_job(nodeSelector={"pool": "a"})), suspend=False),
+                Create(train_job(suspend=True, trainer={"resourcesPerNode": {"requests": {"cpu": amount}}})),
+                _patches(patch(_X, patch_job(nodeSelector={"pool": "a"})), suspend=False),
             ),
             (runtime(policy={"numNodes": 1}),),
         )

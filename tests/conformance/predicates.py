@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tests.conformance import context as it
-from tests.conformance.cases import Change, Remove, Report, Tree
+from tests.conformance.cases import Change, Create, Remove, Report, Tree
 from tests.conformance.compare import ABSENT
 from tests.conformance.gangs import KINDS
 from trainplane.api.quantity import Quantity
@@ -105,17 +105,25 @@ def warns_alone(found: Difference) -> bool:
 
 
 def is_kueues_own(found: Difference) -> bool:
-    """Match Kueue's entry where it is stored with ours and not with the reference, or the other way round."""
-    given = it.patches(found)
-    was = any(entry["manager"] == it.KUEUE for entries in given[:-1] for entry in entries)
-    new = [entry for entry in given[0] if entry["manager"] == it.KUEUE] if given else []
-    forged = any(entry["trainingRuntimeSpec"].get("template", {}).get("spec") for entry in new)
+    """Match Kueue's entry where a list was written without it, or a new TrainJob came with one that says something."""
+    new = it.job(found.case)["spec"].get("runtimePatches", [])
+    forged = any(entry["manager"] == it.KUEUE and _says_something(entry) for entry in new)
     if _verdict(found, "warned"):
-        return forged and found.ours is True
+        return forged and isinstance(found.step, Create) and found.ours is True
     if it.within(found, "JobSet"):
-        return forged and it.is_changeable(found)
-    dropped = it.within(found, "TrainJob") and found.path.startswith(("spec.runtimePatches", "owned.f:spec"))
-    return dropped and (was or forged)
+        said = [value for entry in new if entry["manager"] == it.KUEUE for value in it.leaves(entry)]
+        is_lost = found.reference in said and found.ours == ABSENT
+        return forged and len(it.patches(found)) == 1 and it.is_changeable(found) and (is_lost or it.is_owned(found))
+    given = it.patches(found)
+    left_out = it.KUEUE not in {entry["manager"] for entry in given[-1]} if given[1:] else False
+    had = any(entry["manager"] == it.KUEUE for entries in given[:-1] for entry in entries)
+    place = found.path.startswith("spec.runtimePatches") or found.path == "metadata.generation" or it.is_owned(found)
+    return it.within(found, "TrainJob") and place and (forged or (left_out and had))
+
+
+def _says_something(entry: Tree) -> bool:
+    template = entry["trainingRuntimeSpec"].get("template", {})
+    return bool(template.get("metadata") or template.get("spec", {}).get("replicatedJobs"))
 
 
 # -- conditions -------------------------------------------------------------------------------------------------------

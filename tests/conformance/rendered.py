@@ -174,14 +174,14 @@ def adds_tolerations_of_kueue(found: Difference) -> bool:
 
 
 def stands_last(found: Difference) -> bool:
-    """Match what Kueue's entry says of pods where another entry stands behind it."""
-    entries = it.patches(found)[-1:]
-    managers = [entry["manager"] for given in entries for entry in given]
+    """Match what Kueue's entry says of pods where another entry stands behind it; lists are in another order then."""
+    entries = [entry for given in it.patches(found)[-1:] for entry in given]
+    managers = [entry["manager"] for entry in entries]
     if it.KUEUE not in managers[:-1] or not (it.within(found, "JobSet") and it.is_changeable(found)):
         return False
-    kueues = [entry for given in entries for entry in given if entry["manager"] == it.KUEUE]
-    field = it.plain(found.path)
-    return it.is_owned(found) or any(found.ours == value for value in it.reached(kueues, field))
+    ordered = re.search(r"\b(schedulingGates|tolerations)\b", found.path)
+    speak = entries if ordered else [entry for entry in entries if entry["manager"] == it.KUEUE]
+    return it.is_owned(found) or any(found.ours == value for entry in speak for value in it.leaves(entry))
 
 
 def sets_both_sides(found: Difference) -> bool:

@@ -246,8 +246,8 @@ WITH_LABELS["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
 
 
 def selector(*then: Step, on: Tree | None = None, path: str = f"{POD}.spec.nodeSelector.pool") -> Difference:
-    spec = {"suspend": True, "runtimePatches": [LABELLED]}
-    return difference(JOBSET, path, "a", ABSENT, spec=spec, on=on or runtime(), then=then)
+    spec = {"suspend": True, "runtimePatches": [patch(KUEUE)]}
+    return difference(JOBSET, path, "a", ABSENT, spec=spec, on=on or runtime(), then=(patched(LABELLED), *then))
 
 
 @pytest.mark.parametrize("path", [f"{POD}.spec.nodeSelector.pool", f"{POD}.metadata", "metadata.generation"])
@@ -399,22 +399,22 @@ def test_what_was_replaced_is_known_by_who_replaced_it(path: str, spec: Tree, by
     assert explained_by(difference(JOBSET, path, "kept", ABSENT, spec=spec, on=MOUNTED)) == by
 
 
-FLAVOR = {"runtimePatches": [patch(KUEUE, patch_job(tolerations=[{"key": "flavor"}]))]}
+FLAVOR = (patched(patch(KUEUE, patch_job(tolerations=[{"key": "flavor"}]))),)
 TOLERANT = runtime(replicated_job(tolerations=[{"key": "runtime"}]))
 
 
 @pytest.mark.parametrize(
-    ("ours", "spec", "known"),
+    ("ours", "then", "known"),
     [
         (["runtime", "flavor"], FLAVOR, True),
-        (["runtime", "flavor"], {}, False),
+        (["runtime", "flavor"], (TOUCH,), False),
         (["other", "flavor"], FLAVOR, False),
         (["runtime"], FLAVOR, False),
     ],
 )
-def test_tolerations_that_stay_beside_kueues_were_given(ours: list[str], spec: Tree, known: bool) -> None:
+def test_tolerations_that_stay_beside_kueues_were_given(ours: list[str], then: tuple[Step, ...], known: bool) -> None:
     keys = [{"key": key} for key in ours]
-    found = difference(JOBSET, f"{POD}.spec.tolerations", [{"key": "flavor"}], keys, spec=spec, on=TOLERANT)
+    found = difference(JOBSET, f"{POD}.spec.tolerations", [{"key": "flavor"}], keys, on=TOLERANT, then=then)
     assert explained_by(found) == ("kueue-adds-tolerations" if known else None)
 
 
@@ -464,7 +464,7 @@ COUNTED = {"runtimePatches": [patch(KUEUE)], "trainer": {"resourcesPerNode": {"r
     [
         ("limits", (ABSENT, {"nvidia.com/gpu": "2"}), COUNTED, torch(GPUS), True),
         ("limits.nvidia.com/gpu", (ABSENT, "2"), COUNTED, torch(GPUS), True),
-        ("requests", ({"cpu": "4"}, ABSENT), COUNTED, runtime(GPUS), True),
+        ("requests", ({"cpu": "4"}, ABSENT), COUNTED, runtime(GPUS), False),
         ("requests", ({"cpu": "4"}, ABSENT), COUNTED, torch(GPUS), False),
         ("limits.nvidia.com/gpu", ("4", "2"), COUNTED, torch(GPUS), False),
         ("limits.nvidia.com/gpu", (ABSENT, "2"), {}, torch(GPUS), False),
@@ -477,3 +477,55 @@ def test_what_kueue_counts_is_what_the_nodes_will_have(
 ) -> None:
     found = difference(JOB, f"{RESOURCES}.{path}", *sides, spec=spec, on=on)
     assert explained_by(found) == ("kueue-counts-all" if known else None)
+
+
+CHEAP, PREMIUM = (
+    patch(manager, patch_job(nodeSelector={"tier": tier}))
+    for manager, tier in ((KUEUE, "cheap"), ("x.example.com/x", "premium"))
+)
+TIER = f"{POD}.spec.nodeSelector.tier"
+BEHIND, BEFORE = (patched(*entries) for entries in ((CHEAP, PREMIUM), (PREMIUM, CHEAP)))
+EMPTY = {"suspend": True, "runtimePatches": [patch(KUEUE)]}
+ENTRIES = "spec.runtimePatches"
+
+
+@pytest.mark.parametrize(
+    ("known", "by"),
+    [
+        (difference(JOBSET, TIER, "premium", "cheap", spec=EMPTY, then=(BEHIND,)), "kueue-last"),
+        (difference(JOBSET, TIER, "cheap", "premium", spec=EMPTY, then=(BEHIND,)), None),
+        (difference(JOBSET, TIER, "premium", "cheap", spec=EMPTY, then=(BEFORE,)), None),
+        (difference(JOBSET, f"{CONTAINER}.image", "premium", "cheap", spec=EMPTY, then=(BEHIND,)), None),
+        (difference(JOB, ENTRIES, [PREMIUM], [PREMIUM, CHEAP], spec=EMPTY, then=(patched(PREMIUM),)), "kueues-own"),
+        (difference(JOB, ENTRIES, [PREMIUM], [PREMIUM, CHEAP], spec={"runtimePatches": [PREMIUM]}), None),
+        (difference(JOB, ENTRIES, [CHEAP], ABSENT, spec={"runtimePatches": [CHEAP]}), "kueues-own"),
+        (difference(JOBSET, TIER, "cheap", ABSENT, spec={"runtimePatches": [CHEAP]}), "kueues-own"),
+        (difference(JOBSET, TIER, "cheap", ABSENT, spec={"runtimePatches": [PREMIUM]}), None),
+        (difference("verdict", "warned", False, True, spec={"runtimePatches": [PREMIUM]}), None),
+    ],
+    ids=str,
+)
+def test_what_is_kueues_is_known(known: Difference, by: str | None) -> None:
+    assert explained_by(known) == by
+
+
+ASKED = {"trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": "4"}}}}
+
+
+@pytest.mark.parametrize(
+    ("known", "by"),
+    [
+        (difference(JOBSET, f"{CONTAINER}.resources.requests.nvidia.com/gpu", "2", "4", spec=ASKED), "equal-sides"),
+        (difference(JOBSET, f"{CONTAINER}.resources.requests.nvidia.com/gpu", "2", "5", spec=ASKED, on=torch()), None),
+        (difference(JOBSET, f"{CONTAINER}.resources.requests.cpu", "2", "4", spec=ASKED, on=torch()), None),
+        (
+            difference(JOBSET, f"{CONTAINER}.resources.limits.cpu", ABSENT, "1", spec=ASKED, on=runtime()),
+            "resources-without-policy",
+        ),
+        (difference(JOBSET, f"{CONTAINER}.resources.limits.cpu", ABSENT, "1", spec=ASKED, on=torch()), None),
+        (difference(JOBSET, f"{CONTAINER}.resources.limits.cpu", ABSENT, "1", on=runtime()), None),
+    ],
+    ids=str,
+)
+def test_resources_that_reach_pods_are_known(known: Difference, by: str | None) -> None:
+    assert explained_by(known) == by
