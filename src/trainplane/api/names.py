@@ -232,6 +232,11 @@ STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
 
 SNAPSHOT_KEY: Final = "runtime"
 
+CODE_NODE: Final = "node"
+"""The first argument of a TrainJob that ships code: what the program does that is its command."""
+CODE_DIGEST: Final = "sha256:"
+"""How the second one begins: the digest of the code that the others are, in base64."""
+
 # --- names of the objects that belong to a TrainJob
 
 
@@ -258,6 +263,11 @@ def mpi_secret_name(train_job: str) -> str:
 def mpi_hostfile_name(train_job: str) -> str:
     """Name the ConfigMap with the MPI hostfile."""
     return f"{train_job}-mpi-hostfile"
+
+
+def code_name(train_job: str) -> str:
+    """Name the ConfigMap with the code that a TrainJob ships, where it is large."""
+    return f"{train_job}-trainplane-code"
 
 
 def flux_entrypoint_name(train_job: str) -> str:

@@ -318,14 +318,18 @@ class Client:
         *,
         propagation: Propagation = "Background",
         preconditions_uid: str | None = None,
+        preconditions_version: str | None = None,
         grace_seconds: int | None = None,
         type_: type[T] = TREE,
     ) -> T:
         """Delete an object; returns it, or a Status, as the server does. Raises NotFoundError.
 
-        With `preconditions_uid`, raises ConflictError rather than delete a namesake that came after.
+        Raises ConflictError rather than delete a namesake that came after (`preconditions_uid`), or an object that
+        changed since it was read (`preconditions_version`).
         """
-        options = delete_options(propagation, grace_seconds=grace_seconds, uid=preconditions_uid)
+        options = delete_options(
+            propagation, grace_seconds=grace_seconds, uid=preconditions_uid, version=preconditions_version
+        )
         path = self._object_path(resource, name, namespace)
         return await self._write("DELETE", path, options, "application/json", type_, idempotent=True)
 

@@ -37,12 +37,13 @@ def write_query(field_manager: str, *, dry_run: bool) -> dict[str, str]:
 
 
 def delete_options(
-    propagation: Propagation, *, grace_seconds: int | None = None, uid: str | None = None
+    propagation: Propagation, *, grace_seconds: int | None = None, uid: str | None = None, version: str | None = None
 ) -> dict[str, Any]:
     """Return the body of a deletion."""
     options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
-    if uid is not None:
-        options["preconditions"] = {"uid": uid}
+    said = {"uid": uid, "resourceVersion": version}
+    if preconditions := {name: value for name, value in said.items() if value is not None}:
+        options["preconditions"] = preconditions
     return options

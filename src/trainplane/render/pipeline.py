@@ -37,6 +37,7 @@ from trainplane.render.plugins.jobset import JobSet
 from trainplane.render.plugins.mpi import MPI
 from trainplane.render.plugins.paddle import Paddle
 from trainplane.render.plugins.plainml import PlainML
+from trainplane.render.plugins.shipped import ShippedCode
 from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
 from trainplane.render.plugins.volcano import Volcano
@@ -54,9 +55,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMON", "FRAMEWORKS", "Job", "Pipeline", "Rendering", "Runtime"]
 
-FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (PlainML, Torch, MPI, JAX, XGBoost, TensorFlow, Paddle, Flux)
-"""Built-in frameworks, PlainML first: it settles the nodes for those that leave that to it. Plugins of other packages
-come after them, in order of their names."""
+FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (ShippedCode, PlainML, Torch, MPI, JAX, XGBoost, TensorFlow, Paddle, Flux)
+"""Built-in frameworks. First what some of them build on: ShippedCode settles the arguments, PlainML the nodes for those
+that leave that to it. Plugins of other packages come after them, in order of their names."""
 
 COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Coscheduling, Volcano, JobSet)
 """What serves every framework. The JobSet is built last: when it exists, what its pods mount exists too, and the group

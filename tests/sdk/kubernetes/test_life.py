@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +12,12 @@ import pytest
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.errors import JobFailedError, RefusedError
+from trainplane.client.options import Name
+from trainplane.client.types.trainers import ScriptTrainer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.sdk.kubernetes.stage import Stage
 
 
@@ -30,6 +36,28 @@ async def test_a_job_goes_on_with_another_number_of_nodes(stage: Stage) -> None:
     assert after.creation_timestamp >= before.creation_timestamp
     await stage.tell("grows")
     assert (await client.wait_for_job_status("grows", timeout=PATIENCE)).status == "Complete"
+
+
+async def test_large_code_is_there_once_and_goes_with_its_job(stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "blob.bin").write_bytes(random.Random(1).randbytes(500_000))  # noqa: S311 no secret
+    (tmp_path / "train.py").write_text("print('has', len(open('blob.bin', 'rb').read()))\n")
+    stage.apply(runtime("plain", "true"))
+    client = AsyncTrainerClient(backend=stage.backend)
+    trainer = ScriptTrainer("train.py", workspace=tmp_path, num_nodes=2)
+    await client.train("plain", trainer=trainer, options=[Name("large")])
+    assert (await client.wait_for_job_status("large", timeout=PATIENCE)).status == "Complete"
+    lines = [line.text for line in await stage.logs("large")]
+    assert lines == ["has 500000"] * 2
+    in_namespace = f"--namespace={stage.backend.namespace}"
+    pods = stage.cluster.get("pods", in_namespace)["items"]
+    assert max(len(json.dumps(pod)) for pod in pods) < 60_000
+    (code,) = [entry for entry in stage.cluster.get("configmaps", in_namespace)["items"] if "binaryData" in entry]
+    assert code["immutable"] is True
+    await client.delete_job("large")
+    name = code["metadata"]["name"]
+    async with asyncio.timeout(PATIENCE):
+        while not stage.cluster.kubectl("get", "configmap", name, in_namespace, check=False).code:  # noqa: ASYNC110 the collector tells nobody
+            await asyncio.sleep(0.5)
 
 
 async def test_a_fault_is_told_when_the_pods_that_had_it_are_gone(stage: Stage) -> None:

@@ -82,6 +82,7 @@ def with_built_in(*plugins: Plugin) -> Pipeline:
 class TestOrder:
     def test_it_is_declared(self) -> None:
         assert [plugin.name for plugin in PIPELINE.plugins] == [
+            "ShippedCode",
             "PlainML",
             "Torch",
             "MPI",

@@ -1,7 +1,8 @@
 """What a node of the job runs first: unpack the code, install packages, hand over to the framework's launcher.
 
 This file is the program behind `python3 -c` in the TrainJob. It runs in images that know nothing of trainplane, so it
-needs Python 3.8 and the standard library, and no shell. Arguments: `node` or `rank`, the code's hash, the code.
+needs Python 3.8 and the standard library, and no shell. Arguments: `node` or `rank`, the code's hash, and the code, or
+`@` and the file that has it.
 
 - `node` is the container's own process. It chooses the launcher by what the operator put into the environment.
 - `rank` is a process that mpirun started, maybe in a pod that has nothing but sshd, so it brings the code along.
@@ -35,6 +36,8 @@ RANK = "import base64, sys, zlib; exec(zlib.decompress(base64.b64decode(sys.argv
 def main() -> None:
     """Become the launcher, or the training process itself."""
     role, digest, *chunks = sys.argv[1:]
+    if chunks[0].startswith("@"):
+        chunks = in_chunks(Path(chunks[0][1:]).read_bytes())
     packed = zlib.decompress(base64.b64decode("".join(chunks)))
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
         plan = json.load(tar.extractfile("plan.json") or io.BytesIO())
@@ -93,6 +96,12 @@ def mpirun(variables: list[str]) -> list[str]:
         return [program]
     hosts = [] if any(name in os.environ for name in OPENMPI) else ["--hostfile", HOSTFILE]
     return [program, *hosts, *(word for name in variables if name in os.environ for word in ("-x", name))]
+
+
+def in_chunks(code: bytes) -> list[str]:
+    """Return code as words of a command line, for ranks in pods without the file. Linux takes 128 KiB for one."""
+    text = base64.b64encode(code).decode()
+    return [text[start : start + 98304] for start in range(0, len(text), 98304)]
 
 
 def packed_self() -> str:

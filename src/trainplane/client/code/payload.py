@@ -1,7 +1,8 @@
 """Files as arguments of a command line.
 
 A deterministic tar, compressed, in base64, in chunks: Linux takes at most 128 KiB for one argument, and base64 has
-nothing in it that Kubernetes or a shell would expand. It lies in the TrainJob itself, so it goes wherever that goes.
+nothing in it that Kubernetes or a shell would expand. It lies in the TrainJob itself, so it goes wherever that goes. To
+the pods our operator gives it as a ConfigMap, where it is large (`render/plugins/shipped.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.api import names
 from trainplane.client.errors import CodeError
 
 if TYPE_CHECKING:
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
 CHUNK: Final = 96 * 1024
 """Characters of one argument."""
 LIMIT: Final = 900 * 1024
-"""Characters in all: etcd stores no object of more than 1.5 MiB, and the pods' template has them once more."""
-NODE: Final = "node"
-"""The first argument of a node's first program."""
-_SHA256: Final = "sha256:"
+"""Characters in all: etcd stores no object of more than 1.5 MiB, and where an operator of the reference's runs, each
+pod has them."""
 _TIME: Final = 315532800
 """1980, for all files: zip, and so whoever makes a wheel in the pod, knows no earlier time."""
 
@@ -49,7 +49,7 @@ class Payload:
     @property
     def args(self) -> list[str]:
         """The arguments of the node's first program (`boot`)."""
-        return [NODE, self.digest, *self.chunks]
+        return [names.CODE_NODE, self.digest, *self.chunks]
 
 
 def pack(files: Mapping[str, File]) -> Payload:
@@ -64,7 +64,7 @@ def pack(files: Mapping[str, File]) -> Payload:
         sizes = ((path, len(file.content)) for path, file in files.items())
         raise CodeError(too_large(f"{len(text) // 1024} KiB when packed, and {LIMIT // 1024} KiB can be", sizes))
     chunks = [text[start : start + CHUNK] for start in range(0, len(text), CHUNK)]
-    return Payload(_SHA256 + hashlib.sha256(packed).hexdigest(), chunks)
+    return Payload(names.CODE_DIGEST + hashlib.sha256(packed).hexdigest(), chunks)
 
 
 def unpack(job: Mapping[str, Any]) -> dict[str, bytes]:
@@ -73,7 +73,7 @@ def unpack(job: Mapping[str, Any]) -> dict[str, bytes]:
     This is what leaves, read back from where it stands.
     """
     args = ((job.get("spec") or {}).get("trainer") or {}).get("args") or []
-    if args[:1] != [NODE] or not str(args[1:2]).startswith(f"['{_SHA256}"):
+    if len(args) < 3 or args[0] != names.CODE_NODE or not args[1].startswith(names.CODE_DIGEST):
         return {}
     packed = zlib.decompress(base64.b64decode("".join(args[2:])))
     with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
@@ -83,9 +83,9 @@ def unpack(job: Mapping[str, Any]) -> dict[str, bytes]:
 def too_large(how: str, sizes: Iterable[tuple[str, int]]) -> str:
     """Return what to say about files that are too large."""
     largest = sorted(sizes, key=lambda entry: -entry[1])[:5]
-    names = ", ".join(f"{path} ({size / 1024:.0f} KiB)" for path, size in largest)
+    known = ", ".join(f"{path} ({size / 1024:.0f} KiB)" for path, size in largest)
     return (
-        f"the code is too large to be shipped with the job: it is {how}. The largest files: {names}. Name what the job "
+        f"the code is too large to be shipped with the job: it is {how}. The largest files: {known}. Name what the job "
         f"does not need in .trainplaneignore; fetch data with a dataset initializer; build what seldom changes into "
         f"the image"
     )

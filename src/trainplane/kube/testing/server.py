@@ -247,7 +247,8 @@ class FakeServer:
                 if target.namespace in {"", found.namespace} and matches(tree, request.query):
                     storage.delete(collection, found)
             return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
-        return storage.delete(collection, key, uid=(obj.get("preconditions") or {}).get("uid"))
+        wanted = obj.get("preconditions") or {}
+        return storage.delete(collection, key, uid=wanted.get("uid"), version=wanted.get("resourceVersion"))
 
     def _patch(self, request: web.Request, target: Target, patch: Any, *, dry_run: bool) -> Tree:
         kind, collection, key = request.content_type, target.collection, target.key

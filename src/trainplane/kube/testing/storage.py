@@ -198,11 +198,12 @@ class Storage:
                 held |= dict.fromkeys(leaves, other)
         return held
 
-    def delete(self, collection: Collection, key: Key, *, uid: str | None = None) -> Tree:
-        """Delete an object, or mark it where finalizers hold it; raises NotFoundError, or ConflictError for the uid."""
+    def delete(self, collection: Collection, key: Key, *, uid: str | None = None, version: str | None = None) -> Tree:
+        """Delete an object, or mark it where finalizers hold it; raises NotFoundError, or ConflictError."""
         before = self.get(collection, key)
-        if uid is not None and uid != before["metadata"]["uid"]:
-            raise ConflictError(f"the uid in the precondition ({uid}) is not {before['metadata']['uid']}")
+        for name, wanted in (("uid", uid), ("resourceVersion", version)):
+            if wanted is not None and wanted != before["metadata"][name]:
+                raise ConflictError(f"the {name} in the precondition ({wanted}) is not {before['metadata'][name]}")
         if before["metadata"].get("finalizers"):
             if before["metadata"].get("deletionTimestamp"):
                 return before

@@ -20,7 +20,7 @@ from trainplane.render.plan import KeptOnce
 from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
     from trainplane.client.backends.local.news import News
@@ -83,6 +83,9 @@ class FakeRunner:
 
     async def clean(self) -> None:
         self.cleaned += 1
+
+    def end(self, records: Iterable[Tree]) -> None:
+        raise NotImplementedError
 
 
 class Stage:

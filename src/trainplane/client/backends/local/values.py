@@ -38,26 +38,27 @@ _FIXED: Final = {"metadata.namespace": "default", "spec.serviceAccountName": "de
 class Sources:
     """What variables and volumes may refer to."""
 
-    config_maps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    config_maps: Mapping[str, Mapping[str, str | bytes]] = field(default_factory=dict)
     secrets: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, objects: Sequence[Tree], secrets: Mapping[str, Mapping[str, str]]) -> Sources:
         """Take the job's own objects, and the user's secrets."""
-        maps: dict[str, Mapping[str, str]] = {}
+        maps: dict[str, Mapping[str, str | bytes]] = {}
         known: dict[str, Mapping[str, bytes]] = {
             name: {key: value.encode() for key, value in values.items()} for name, values in secrets.items()
         }
         for entry in objects:
             name, data = entry["metadata"]["name"], entry.get("data") or {}
             if entry["kind"] == "ConfigMap":
-                maps[name] = data
+                packed = {key: base64.b64decode(value) for key, value in (entry.get("binaryData") or {}).items()}
+                maps[name] = {**data, **packed}
             elif entry["kind"] == "Secret":
                 plain = {key: value.encode() for key, value in (entry.get("stringData") or {}).items()}
                 known[name] = {key: base64.b64decode(value) for key, value in data.items()} | plain
         return cls(maps, known)
 
-    def config_map(self, name: str, place: str, *, optional: bool = False) -> Mapping[str, str]:
+    def config_map(self, name: str, place: str, *, optional: bool = False) -> Mapping[str, str | bytes]:
         """Return a ConfigMap's data.
 
         Raises:
