@@ -122,7 +122,8 @@ def test_a_trainjob_becomes_pods_and_its_end_comes_back(operated: Cluster, names
 
 
 def test_suspend_kill_and_resume(operated: Cluster, namespace: str) -> None:
-    operated.apply(train_job(namespace, "queued", suspend=True))
+    kueues = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
+    operated.apply(train_job(namespace, "queued", suspend=True, runtimePatches=[kueues]))
     until(lambda: "Suspended" in conditions(operated, namespace, "queued"), "Suspended")
     # JobSet counts before it has made its Job and again afterwards: only then will nothing more be written.
     until(lambda: [one["suspended"] for one in counted(operated, namespace, "queued") or ()] == [1], "a suspended Job")
@@ -136,7 +137,7 @@ def test_suspend_kill_and_resume(operated: Cluster, namespace: str) -> None:
     assert ours(operated, namespace, "queued") == before, "a restart must write nothing"
     selector = {"template": {"spec": {"nodeSelector": {"pool": "gpu"}}}}
     template = {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": selector}}]}}
-    entry = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": template}}
+    entry = {**kueues, "trainingRuntimeSpec": {"template": template}}
     patch(operated, namespace, "queued", {"runtimePatches": [entry], "suspend": False})
     until(lambda: conditions(operated, namespace, "queued").get("Suspended") == ("False", "Resumed"), "Resumed")
     jobset = find(operated, namespace, "jobset", "queued")
