@@ -10,6 +10,7 @@ import pytest
 from tests.unit.operator.objects import train_job
 from tests.unit.operator.test_webhooks import ask
 from tests.unit.operator.world import World
+from trainplane.api import names
 from trainplane.operator import budget
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError
@@ -97,9 +98,9 @@ async def test_a_review_is_answered_all_the_same(endless: World, monkeypatch: py
     assert "takes more than 0.1 s of CPU" in verdict.message
 
 
-async def test_a_reconcile_tells_why_and_goes_on(endless: World) -> None:
+async def test_a_trainjob_that_cannot_be_rendered_in_time_fails_and_says_why(endless: World) -> None:
     endless.put(TRAIN_JOBS, train_job())
     endless.sync()
-    with pytest.raises(BudgetError):
-        await endless.reconcile()
+    await endless.settle()
+    assert ("Failed", "True", names.REASON_OVER_BUDGET) in endless.conditions()
     assert any("takes more than 0.1 s of CPU" in message for message in endless.messages())
