@@ -60,7 +60,10 @@ class Cursor:
             self._offset += lost
             first = self._journal.read(self._offset, 1)[0][:_STAMP_BYTES]
             return note(first.removeprefix(NOTE), f"{lost} bytes of older lines are no longer kept") + b"\n"
-        data, self._offset = self._journal.read(self._offset, self._limit)
+        begin = self._offset
+        data, self._offset = self._journal.read(begin, self._limit)
+        if self._offset > self.stop and len(data) == self._offset - begin:  # the journal has grown meanwhile
+            data, self._offset = data[: self.stop - begin], self.stop
         return data
 
     def look(self) -> bool:
