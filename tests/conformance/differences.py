@@ -55,7 +55,7 @@ WORDS = (
 
 _NO_POD = (
     "is no (key|value|name)|have no volume|resourceClaims|must be (Equal|Exists|NoSchedule|NoExecute|Never)|one source"
-    "|has no image|would have .* of|wants both to be equal|two volumes are mounted"
+    "|has no image|would have [^:]* of|wants both to be equal|two volumes are mounted"
 )
 
 ADMISSION = (
