@@ -40,6 +40,7 @@ async def start(folder: Path, client: Client) -> Archive:
     jobs = Jobs(client, clock)
     for reflector in jobs.reflectors:
         reflector.synced.set()
+        reflector.known.set()
     keeper = Keeper(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
     running = asyncio.create_task(keeper.run())
     looking = asyncio.create_task(keeper.looked.wait())

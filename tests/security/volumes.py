@@ -242,14 +242,12 @@ def copy_folder(damage: Damage) -> Iterable[Path]:
 
 def rename_file(damage: Damage) -> Iterable[Path]:
     path = damage.file()
-    path.rename(path.with_name(_changed(path.name, damage.random)))
-    return {path}
+    return {path, path.rename(path.with_name(_changed(path.name, damage.random)))}
 
 
 def rename_folder(damage: Damage) -> Iterable[Path]:
     path = damage.random.choice(damage.folders)
-    path.rename(path.with_name(_changed(path.name, damage.random)))
-    return {path}
+    return {path, path.rename(path.with_name(_changed(path.name, damage.random)))}
 
 
 def link_out(damage: Damage) -> Iterable[Path]:
