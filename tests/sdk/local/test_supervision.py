@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SUBMIT = """
 import asyncio, json, sys
 from contextlib import aclosing
+from pathlib import Path
 from trainplane.client.backends.process import ProcessBackend
 from trainplane.client.types.backends import LocalProcessBackendConfig, TrainingRuntimeSource
 state, source, job = sys.argv[1:]

@@ -1,8 +1,10 @@
 """One TrainJob and its pods, kept as they are by watches, for as long as somebody looks.
 
 Broken connections, restarted API servers and forgotten versions are the reflectors' business (`kube.reflector`). Pods
-of a dispatched job are on another cluster, and the hub view cannot be watched: they are asked for when the TrainJob
-changes, and every two seconds while it is not over.
+of a dispatched job are on another cluster, and the hub view cannot be watched: the view, which is small, is asked for
+when the TrainJob changes, and every two seconds while it is not over. Its pods, of which there may be thousands, are
+asked for when the view or the TrainJob tells of a change, and else more and more seldom: what neither tells, why a pod
+still waits say, is seen so.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from trainplane.kube.store import Change
 
 POLL_SECONDS: Final = 2.0
-"""Seconds between two looks at pods that cannot be watched."""
+"""Seconds between two looks at the hub view of a TrainJob."""
+LONGEST_SECONDS: Final = 30.0
+"""Seconds after which its pods are asked for although nothing told of a change; it begins with POLL_SECONDS."""
 SETTINGS: Final = ReflectorSettings(backoff=Backoff(base=0.2, cap=5.0))
 """One client waits for one job: it may knock sooner than an operator."""
 
@@ -157,10 +161,17 @@ class Mirror:
             await reflector.synced.wait()
 
     async def _poll(self) -> None:
+        gap = POLL_SECONDS
+        due = self._clock.monotonic() + gap
         while True:
-            over = self.is_over
+            over, before = self.is_over, self.job
             await self._pause()
-            view, pods = await self._hub.look(self.name)
+            view, pods = await self._hub.view(self.name), self._remote
+            changed = _told(view) != _told(self.view) or self.job != before
+            if changed or over or self._clock.monotonic() >= due:
+                pods = await self._hub.pods(self.name) or []
+                gap = POLL_SECONDS if changed else min(2 * gap, LONGEST_SECONDS)
+                due = self._clock.monotonic() + gap
             if (view, pods) != (self.view, self._remote) and (view or pods):
                 self.view, self._remote = view, pods
                 self._tell()
@@ -188,6 +199,11 @@ class Mirror:
     def _tell(self) -> None:
         news, self.news = self.news, asyncio.Event()
         news.set()
+
+
+def _told(view: Tree | None) -> Tree:
+    """Return what a view tells of pods: logs grow all the time, and are asked for in another way."""
+    return {key: value for key, value in ((view or {}).get("status") or {}).items() if key != "keptLogBytes"}
 
 
 async def _run(reflector: Reflector) -> None:
