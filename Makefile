@@ -76,12 +76,13 @@ integration: engines images ## api/, kube/ and operator/ on real API servers
 	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
 
 .PHONY: security
-security: engines images ## attacks on the real processes, damaged archives, fuzzing (FULL=1: a million inputs)
+security: engines images ## attacks on the real processes (FULL=1: and damaged archives, sieges, a million inputs)
 	$(PYTEST) -p lab.pytest_plugin --suite security tests/security
 
 .PHONY: under-fire
-under-fire: engines images ## what experiments broke stays mended: every finding of the audits, wherever its tests are
-	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire -m finding tests/under_fire tests/unit
+under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)
+	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire tests/under_fire \
+	  $(if $(filter 1,$(FULL)),,--ignore tests/under_fire/live)
 
 .PHONY: conformance
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)

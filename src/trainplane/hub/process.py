@@ -27,5 +27,5 @@ def run(serving: Coroutine[Any, Any, None], log_level: str) -> int:
     except* (HubError, KubeError, OSError) as group:
         code = 1
         for fault in group.exceptions:
-            log.error("server ends", extra={"error": str(fault)})  # noqa: TRY400 the message says it all
+            log.error("hub server ends", extra={"error": str(fault)})  # noqa: TRY400 the message says it all
     return code
