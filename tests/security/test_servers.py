@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from tests.security.processes import PATIENCE, VALIDATE, HubProcess, OperatorProcess, review
+from tests.security.processes import PATIENCE, VALIDATE, HubProcess, OperatorProcess, go_first, review
 
 if TYPE_CHECKING:
     import ssl
@@ -40,6 +41,15 @@ LOG_BYTES = 256 << 20
 LOG = "/apis/hub.trainplane.dev/v1alpha1/namespaces/team/trainjobs/x/log"
 API_SERVER = aiohttp.ClientTimeout(total=10)
 """How long an API server waits for a webhook."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def honest_first() -> Iterator[None]:
+    """Let whoever is honest go before the attackers, who have machines of their own."""
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    go_first()
+    yield
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), before)
 
 
 @pytest.fixture(scope="module")
@@ -124,31 +134,21 @@ async def ask_log(session: aiohttp.ClientSession, number: int) -> None:
 
 
 @contextlib.contextmanager
-def preferred(server: Served) -> Iterator[None]:
-    """Let a server and whoever is honest go before all else: attackers have machines of their own, and so have we."""
-    processes = (server.process.pid, os.getpid())
-    before = [os.getpriority(os.PRIO_PROCESS, process) for process in processes]
-    with contextlib.suppress(PermissionError):
-        for process in processes:
-            os.setpriority(os.PRIO_PROCESS, process, -15)
-    yield
-    for process, priority in zip(processes, before, strict=True):
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, process, priority)
-
-
-@contextlib.contextmanager
 def besieged(server: Served, seconds: float) -> Iterator[None]:
     """Have a thousand hostile connections at a server for so long."""
-    command = [sys.executable, str(HOSTILE), f"--port={server.port}", f"--connections={CONNECTIONS}"]
+    command = [
+        sys.executable,
+        str(HOSTILE),
+        f"--port={server.port}",
+        f"--connections={CONNECTIONS}",
+    ]
     with subprocess.Popen(
         [*command, f"--seconds={seconds}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as hostile:
         assert hostile.stdout is not None
         assert hostile.stdout.readline() == b"ready\n"
         try:
-            with preferred(server):
-                yield
+            yield
             assert hostile.poll() is None, "it ended before the honest did"
         finally:
             hostile.kill()
