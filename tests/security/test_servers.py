@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 FULL = os.environ.get("FULL") == "1"
 HOSTILE = Path(__file__).with_name("hostile.py")
-CONNECTIONS = 1000
+CONNECTIONS = 1200
+"""More than a process of 1,024 files can have."""
 SECONDS = 60 if FULL else 10
 LOG_BYTES = 256 << 20
 LOG = "/apis/hub.trainplane.dev/v1alpha1/namespaces/team/trainjobs/x/log"
@@ -135,7 +136,7 @@ async def ask_log(session: aiohttp.ClientSession, number: int) -> None:
 
 @contextlib.contextmanager
 def besieged(server: Served, seconds: float) -> Iterator[None]:
-    """Have a thousand hostile connections at a server for so long."""
+    """Have all hostile connections at a server for so long."""
     command = [
         sys.executable,
         str(HOSTILE),
@@ -155,7 +156,7 @@ def besieged(server: Served, seconds: float) -> Iterator[None]:
 
 
 @pytest.mark.attack(
-    "anybody on the network", "that reviews of others fail, by a thousand connections of every bad kind"
+    "anybody on the network", "that reviews of others fail, by more than a thousand connections of every bad kind"
 )
 async def test_drown_out_reviews(operator: OperatorProcess, report: SuiteReport) -> None:
     honest = Honest(operator)
@@ -171,7 +172,7 @@ async def test_drown_out_reviews(operator: OperatorProcess, report: SuiteReport)
     assert most < 400e6
 
 
-@pytest.mark.attack("anybody on the network", "that users of the hub get no logs, by a thousand connections")
+@pytest.mark.attack("anybody on the network", "that users of the hub get no logs, by more than a thousand connections")
 async def test_drown_out_readers_of_logs(hub: HubProcess, report: SuiteReport) -> None:
     honest = Honest(hub, "front-proxy")
     with besieged(hub, SECONDS * 6):
@@ -240,12 +241,12 @@ async def test_read_metrics_without_a_right(operator: OperatorProcess, token: st
 
 @pytest.mark.attack("a user of the hub", "that all others wait, by asking for the last 999,999,999 lines")
 async def test_hold_the_hub_with_a_long_tail(hub: HubProcess, report: SuiteReport) -> None:
-    stalls = []
+    stalls, patience = [], aiohttp.ClientTimeout(total=None)
 
     async def probe(session: aiohttp.ClientSession) -> None:
         while True:
             before = hub.loop_seconds()
-            async with session.get("/healthz") as answer:
+            async with session.get("/healthz", timeout=patience) as answer:
                 assert answer.status == 200
             stalls.append(hub.loop_seconds() - before)
             await asyncio.sleep(0.01)
@@ -253,12 +254,12 @@ async def test_hold_the_hub_with_a_long_tail(hub: HubProcess, report: SuiteRepor
     async with callers(hub, hub.trusting("front-proxy")) as session:
         probing = asyncio.create_task(probe(session))
         size, query = 0, f"{LOG}?tailLines=999999999"
-        patience = aiohttp.ClientTimeout(total=None)
         async with session.get(query, headers={"X-Remote-User": "mallory"}, timeout=patience) as answer:
             async for chunk in answer.content.iter_any():
                 size += len(chunk)
         probing.cancel()
-        await asyncio.gather(probing, return_exceptions=True)
+        with pytest.raises(asyncio.CancelledError):  # and no other end: what a probe waited for must have counted
+            await probing
     report.figure("log_bytes_read", hub.log_bytes)
     report.figure("log_read_stall_s", max(stalls))
     assert size > hub.log_bytes // 2
