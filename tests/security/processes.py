@@ -45,6 +45,17 @@ VALIDATE = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
 SCRAPER = "system:serviceaccount:monitoring:prometheus"
 
 
+_PRIORITY = -15
+_FIRST = ("nice", "-n", str(_PRIORITY)) if os.geteuid() == 0 else ()
+"""Attackers have machines of their own: here, whom they attack goes before them and before all else."""
+
+
+def go_first() -> None:
+    """Let the calling thread go before all else, too."""
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _PRIORITY)
+
+
 class Judging(FakeServer):
     """An API server that knows two tokens and lets one of them read metrics; users of the hub may everything."""
 
@@ -64,6 +75,7 @@ class Judging(FakeServer):
 def in_thread(server: FakeServer) -> Iterator[None]:
     """Let a server answer from a thread of its own, as another process's must."""
     loop = asyncio.new_event_loop()
+    loop.call_soon(go_first)
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     asyncio.run_coroutine_threadsafe(server.start(), loop).result(PATIENCE)
@@ -105,7 +117,7 @@ class Served:
     def start(self, module: str, *flags: str) -> None:
         """Start the module, with as many files as many systems give it."""
         command = [sys.executable, "-m", module, f"--kubeconfig={self.folder / 'kubeconfig'}", *flags]
-        limited = ["prlimit", f"--nofile={FILES}:{FILES}", *command]
+        limited = [*_FIRST, "prlimit", f"--nofile={FILES}:{FILES}", *command]
         with self.log.open("wb") as log:
             environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "src")}
             self.process = subprocess.Popen(limited, stdout=log, stderr=log, env=environment)
@@ -205,6 +217,7 @@ class HubProcess(Served):
             "--namespace=hub",
             "--listen=127.0.0.1:0",
             f"--keep-job-bytes={keep_bytes}",
+            "--readers-per-namespace=256",  # all users of these tests are of one
             f"--tls-cert-dir={self.certificates}",
         )
         self.wait("a start", lambda: self.said("hub server runs"))

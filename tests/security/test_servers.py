@@ -13,6 +13,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from tests.security.processes import PATIENCE, VALIDATE, HubProcess, OperatorProcess, review
+from tests.security.processes import PATIENCE, VALIDATE, HubProcess, OperatorProcess, go_first, review
 
 if TYPE_CHECKING:
     import ssl
@@ -36,12 +37,22 @@ pytestmark = pytest.mark.full  # not yet within the minutes of CI
 
 FULL = os.environ.get("FULL") == "1"
 HOSTILE = Path(__file__).with_name("hostile.py")
-CONNECTIONS = 1000
+CONNECTIONS = 1200
+"""More than a process of 1,024 files can have."""
 SECONDS = 60 if FULL else 10
 LOG_BYTES = 256 << 20
 LOG = "/apis/hub.trainplane.dev/v1alpha1/namespaces/team/trainjobs/x/log"
 API_SERVER = aiohttp.ClientTimeout(total=10)
 """How long an API server waits for a webhook."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def honest_first() -> Iterator[None]:
+    """Let whoever is honest go before the attackers, who have machines of their own."""
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    go_first()
+    yield
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), before)
 
 
 @pytest.fixture(scope="module")
@@ -126,38 +137,28 @@ async def ask_log(session: aiohttp.ClientSession, number: int) -> None:
 
 
 @contextlib.contextmanager
-def preferred(server: Served) -> Iterator[None]:
-    """Let a server and whoever is honest go before all else: attackers have machines of their own, and so have we."""
-    processes = (server.process.pid, os.getpid())
-    before = [os.getpriority(os.PRIO_PROCESS, process) for process in processes]
-    with contextlib.suppress(PermissionError):
-        for process in processes:
-            os.setpriority(os.PRIO_PROCESS, process, -15)
-    yield
-    for process, priority in zip(processes, before, strict=True):
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, process, priority)
-
-
-@contextlib.contextmanager
 def besieged(server: Served, seconds: float) -> Iterator[None]:
-    """Have a thousand hostile connections at a server for so long."""
-    command = [sys.executable, str(HOSTILE), f"--port={server.port}", f"--connections={CONNECTIONS}"]
+    """Have all hostile connections at a server for so long."""
+    command = [
+        sys.executable,
+        str(HOSTILE),
+        f"--port={server.port}",
+        f"--connections={CONNECTIONS}",
+    ]
     with subprocess.Popen(
         [*command, f"--seconds={seconds}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as hostile:
         assert hostile.stdout is not None
         assert hostile.stdout.readline() == b"ready\n"
         try:
-            with preferred(server):
-                yield
+            yield
             assert hostile.poll() is None, "it ended before the honest did"
         finally:
             hostile.kill()
 
 
 @pytest.mark.attack(
-    "anybody on the network", "that reviews of others fail, by a thousand connections of every bad kind"
+    "anybody on the network", "that reviews of others fail, by more than a thousand connections of every bad kind"
 )
 async def test_drown_out_reviews(operator: OperatorProcess, report: SuiteReport) -> None:
     honest = Honest(operator)
@@ -173,7 +174,7 @@ async def test_drown_out_reviews(operator: OperatorProcess, report: SuiteReport)
     assert most < 400e6
 
 
-@pytest.mark.attack("anybody on the network", "that users of the hub get no logs, by a thousand connections")
+@pytest.mark.attack("anybody on the network", "that users of the hub get no logs, by more than a thousand connections")
 async def test_drown_out_readers_of_logs(hub: HubProcess, report: SuiteReport) -> None:
     honest = Honest(hub, "front-proxy")
     with besieged(hub, SECONDS * 6):
@@ -242,12 +243,12 @@ async def test_read_metrics_without_a_right(operator: OperatorProcess, token: st
 
 @pytest.mark.attack("a user of the hub", "that all others wait, by asking for the last 999,999,999 lines")
 async def test_hold_the_hub_with_a_long_tail(hub: HubProcess, report: SuiteReport) -> None:
-    stalls = []
+    stalls, patience = [], aiohttp.ClientTimeout(total=None)
 
     async def probe(session: aiohttp.ClientSession) -> None:
         while True:
             before = hub.loop_seconds()
-            async with session.get("/healthz") as answer:
+            async with session.get("/healthz", timeout=patience) as answer:
                 assert answer.status == 200
             stalls.append(hub.loop_seconds() - before)
             await asyncio.sleep(0.01)
@@ -255,12 +256,12 @@ async def test_hold_the_hub_with_a_long_tail(hub: HubProcess, report: SuiteRepor
     async with callers(hub, hub.trusting("front-proxy")) as session:
         probing = asyncio.create_task(probe(session))
         size, query = 0, f"{LOG}?tailLines=999999999"
-        patience = aiohttp.ClientTimeout(total=None)
         async with session.get(query, headers={"X-Remote-User": "mallory"}, timeout=patience) as answer:
             async for chunk in answer.content.iter_any():
                 size += len(chunk)
         probing.cancel()
-        await asyncio.gather(probing, return_exceptions=True)
+        with pytest.raises(asyncio.CancelledError):  # and no other end: what a probe waited for must have counted
+            await probing
     report.figure("log_bytes_read", hub.log_bytes)
     report.figure("log_read_stall_s", max(stalls))
     assert size > hub.log_bytes // 2

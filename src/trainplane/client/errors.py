@@ -113,6 +113,10 @@ class JobTimeoutError(TrainplaneError, TimeoutError):
 
     retryable = True
 
+    def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
+        """As above; a TimeoutError cannot be made without its words."""
+        return type(self), self.args
+
 
 class EngineError(TrainplaneError):
     """Docker or podman failed."""

@@ -34,7 +34,17 @@ HEADERS: Final = 1024
 class Inbound(web.RequestHandler):
     """A connection that somebody made to us."""
 
-    __slots__ = ("_answering", "_capacity", "_draining", "_receiving", "_settings", "_wire", "deadline", "opening")
+    __slots__ = (
+        "_answering",
+        "_capacity",
+        "_draining",
+        "_is_early",
+        "_receiving",
+        "_settings",
+        "_wire",
+        "deadline",
+        "opening",
+    )
 
     def __init__(
         self,
@@ -63,6 +73,7 @@ class Inbound(web.RequestHandler):
         self._receiving = False
         self._answering = False
         self._draining = False
+        self._is_early = False
 
     def cut(self) -> None:
         """Close the connection now; nothing is sent any more, nor waited for."""
@@ -91,8 +102,12 @@ class Inbound(web.RequestHandler):
 
     def _admits(self, size: int) -> bool:
         if self._answering:
-            self.close()  # a second request before the first is answered: nobody honest sends it, so it may be lost
-            return False
+            # A peer that has read an answer may ask again before its handler has returned. What came is kept, some KB
+            # that the system gave at once, and no more is read before that.
+            self._is_early = True
+            if self._wire is not None:
+                self._wire.pause_reading()
+            return True
         if self._draining:
             return True
         if not self._receiving:
@@ -122,8 +137,12 @@ class Inbound(web.RequestHandler):
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
-            self._receiving = self._answering = False
+            self._answering = False
             self._capacity.finish(self)
+            self._receiving, self._is_early = self._is_early, False
+            if self._receiving and self._wire is not None:
+                self.deadline = self._loop.time() + self._settings.header_seconds
+                self._wire.resume_reading()
 
     def handle_error(
         self,

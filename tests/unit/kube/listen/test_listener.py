@@ -357,23 +357,61 @@ async def test_who_leaves_in_a_body_is_no_line_of_log(tls: bool, caplog: pytest.
     assert caplog.records == []
 
 
-async def test_a_request_before_the_answer_to_the_last_is_lost(tls: bool) -> None:
-    begun, go = asyncio.Event(), asyncio.Event()
+async def test_a_request_on_the_heels_of_an_answer_is_not_lost(tls: bool) -> None:
+    """A peer sees the end of an answer before the handler that sent it has returned."""
+    go = asyncio.Event()
+
+    async def stream(request: web.BaseRequest) -> web.StreamResponse:
+        body = await body_of(request, 1 << 20)
+        response = web.StreamResponse(headers={"Content-Length": "2"})
+        await response.prepare(request)
+        await response.write(b"ok")
+        await response.write_eof()
+        if not body:
+            await go.wait()
+        return response
+
+    async with Server(stream, tls=tls) as server:
+        peer = await server.connect()
+        assert await peer.ask() == b"HTTP/1.1 200 OK"
+        sending = asyncio.create_task(peer.send(post(900_000) + b"x" * 900_000))
+        await server.until(lambda: server.listener.capacity.all()[0]._is_early)
+        go.set()
+        await asyncio.wait_for(sending, PATIENCE)
+        assert await peer.line() == b"HTTP/1.1 200 OK"
+        assert await peer.ask(post(1) + b"x") == b"HTTP/1.1 200 OK"
+        assert server.listener.capacity.cuts == {}
+
+
+async def test_requests_that_wait_for_the_answer_to_another_are_read_no_further(
+    tls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, seen, taken = asyncio.Event(), 0, 0
+    receive = inbound.Inbound.data_received
+
+    def counted(connection: inbound.Inbound, data: bytes) -> None:
+        nonlocal taken
+        taken += len(data)
+        receive(connection, data)
 
     async def slow(_: web.BaseRequest) -> web.Response:
-        begun.set()
+        nonlocal seen
+        seen += 1
         await go.wait()
         return web.Response(text="ok")
 
+    monkeypatch.setattr(inbound.Inbound, "data_received", counted)
     async with Server(slow, tls=tls) as server:
         peer = await server.connect()
         await peer.send(GET)
-        await asyncio.wait_for(begun.wait(), PATIENCE)
-        await peer.send(GET * 100)
-        await asyncio.sleep(0.05)
+        await server.until(lambda: seen == 1)
+        flood = asyncio.create_task(peer.send(GET * 200_000))
+        await server.until(lambda: server.listener.capacity.all()[0]._is_early)
+        await asyncio.wait((flood,), timeout=0.3)
+        assert (seen, taken < 1 << 20) == (1, True), "5 megabytes wait in the network"
+        flood.cancel()
         go.set()
         assert await peer.line() == b"HTTP/1.1 200 OK"
-        await peer.until_cut()
 
 
 async def test_a_user_of_many_groups_is_heard(tls: bool) -> None:
