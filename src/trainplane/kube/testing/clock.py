@@ -73,7 +73,7 @@ class FakeClock:
         """Cancel the scope when a test has moved the clock so far; it then raises `TimeoutError`."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(None if seconds > 0 else 0) as scope:
-            alarm = self._set(seconds, lambda: scope.reschedule(loop.time()))
+            alarm = self._set(seconds, lambda: None if scope.expired() else scope.reschedule(loop.time()))
             try:
                 yield
             finally:
