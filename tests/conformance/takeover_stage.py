@@ -159,6 +159,8 @@ class Stage:
         match action:
             case "suspend" | "resume":
                 stop = action == "suspend"
+                if not stop:  # an operator that has never seen it suspended would not say that it was resumed
+                    self.until(f"{member.name} is suspended", lambda: self.condition(job, "Suspended", "True"))
                 assert self.send("PATCH", job, {"spec": {"suspend": stop}}, _MERGE), (
                     f"{member.name}: {action} is refused"
                 )
