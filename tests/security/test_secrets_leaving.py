@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 READER = "whoever may list TrainJobs"
 TOKEN = f"hf_{drawn(34)}"
 CRDS = Path(__file__).parents[2] / "manifests" / "crds"
+RUNTIME = Path(__file__).parents[2] / "runtimes" / "torch-distributed.yaml"
 
 
 def leaves(trainer: Any, *options: Any) -> bytes:
@@ -224,7 +225,8 @@ def test_nothing_secret_is_at_the_api_server(
     cluster: Cluster, namespace: str, notebook: Callable[[str], Any], folder: Path, report: SuiteReport
 ) -> None:
     cluster.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRDS}")
-    cluster.wait_established("trainjobs.trainer.kubeflow.org")
+    cluster.wait_established("trainjobs.trainer.kubeflow.org", "clustertrainingruntimes.trainer.kubeflow.org")
+    cluster.kubectl("apply", "--server-side", f"--filename={RUNTIME}")
     (folder / "conf.yaml").write_text(f"hub: {TOKEN}\n")
     refused = 0
     with TrainerClient(KubernetesBackendConfig(namespace, config_file=str(cluster.kubeconfig))) as client:

@@ -109,5 +109,6 @@ def _assert_left_alone(us: Team, name: str) -> None:
 
 
 def _status(us: Team, cluster: str, name: str) -> Tree:
+    """Return what MultiKueue copies: the digest of the runtime that a worker runs is in no type of Kueue's."""
     status: Tree = (us.job(name, on=cluster) or {}).get("status") or {}
-    return status
+    return {field: value for field, value in status.items() if field != "runtimeDigest"}

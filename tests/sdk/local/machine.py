@@ -31,14 +31,12 @@ def processes_with(text: str) -> list[int]:
 
 def supervisors_of(folder: Path) -> list[int]:
     """Return the process that waits for a job's supervisor, and the supervisor."""
-
-    def parent(pid: int) -> int:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-
-    pids = [
-        pid for pid in processes_with(f"\0{folder}\0") if b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    return sorted(pids, key=lambda pid: parent(pid) in pids)
+    parents: dict[int, int] = {}
+    for pid in processes_with(f"\0{folder}\0"):
+        with contextlib.suppress(OSError):  # it has ended since
+            if b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return sorted(parents, key=lambda pid: parents[pid] in parents)
 
 
 def contents(folder: Path) -> list[bytes]:

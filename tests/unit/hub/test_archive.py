@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -134,6 +135,20 @@ async def test_the_first_finish_counts(archive: Archive, clock: FakeClock) -> No
     assert job.record == first
     archive.mark(job, deleted=True)
     assert job.record.deleted == clock.now().timestamp()
+
+
+async def test_what_changes_while_records_are_written_is_written_too(archive: Archive) -> None:
+    job, kept = keep(archive, pod(), numbered(1))
+
+    def change(phase: str) -> asyncio.Task[None]:
+        archive.put_pod(job, f"worker-{phase}", kept.pod)
+        return asyncio.create_task(archive.flush())
+
+    for turn in range(20):
+        first = change(f"{turn}-a")
+        await asyncio.sleep(0)
+        await asyncio.gather(first, change(f"{turn}-b"), archive.flush())
+        assert f'"worker-{turn}-b"' in (kept.folder / "pod.json").read_text()
 
 
 async def test_what_is_over_its_time_goes_from_the_volume(tmp_path: Path, clock: FakeClock) -> None:

@@ -68,6 +68,7 @@ class Archive:
         self._dirty: dict[Path, KeptJob | KeptPod] = {}
         self._unsynced: dict[Path, None] = {}
         self._storing = threading.Lock()
+        self._flushing = asyncio.Lock()
         self._folder = folder / "jobs"
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _hold(folder / "lock")
@@ -249,9 +250,10 @@ class Archive:
 
     async def flush(self) -> None:
         """Write records that changed and see that what was written is on the disk, without holding up the loop."""
-        unwritten = self._take_unwritten()
-        if any(unwritten) and self._note(await asyncio.to_thread(self._store, *unwritten)):
-            self._room.squeeze(None)
+        async with self._flushing:  # or an older record may be written over a newer one
+            unwritten = self._take_unwritten()
+            if any(unwritten) and self._note(await asyncio.to_thread(self._store, *unwritten)):
+                self._room.squeeze(None)
 
     def remove(self, uid: str) -> None:
         """Forget a job."""
