@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from tests.security.hub_process import HubProcess
 
-pytestmark = pytest.mark.full  # not yet within the minutes of CI
-
 Tree = dict[str, Any]
 
 MIB = 1 << 20

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from trainplane.kube.client import Client
 
-pytestmark = pytest.mark.full  # not yet within the minutes of CI
-
 CASES = 10_000 if os.environ.get("FULL") == "1" else 1_000
 SECRET = b"2026-01-01T00:00:00Z classified\n"
 

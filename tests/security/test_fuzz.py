@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from tests.suite import SuiteReport
 
-pytestmark = pytest.mark.full  # not yet within the minutes of CI
-
 FULL = os.environ.get("FULL") == "1"
 SEED = seed_of_today()
 SECONDS = 120 if FULL else 2

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
-pytestmark = pytest.mark.full  # not yet within the minutes of CI
-
 Tree = dict[str, Any]
 
 WANTED = 400 if os.environ.get("FULL") == "1" else 40

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[[aiohttp.ClientSession, int], Awaitable[None]]
 
-pytestmark = pytest.mark.full  # not yet within the minutes of CI
-
 FULL = os.environ.get("FULL") == "1"
 HOSTILE = Path(__file__).with_name("hostile.py")
 CONNECTIONS = 1200

@@ -40,11 +40,22 @@ class Problem:
 
 
 def judge(value: Any, schema: dict[str, Any], path: Path = ()) -> Iterator[Problem]:
-    """Yield every problem of a value. What has the wrong type is not looked into."""
+    """Yield every problem of a value. What has the wrong type is not looked into, nor judged by rules."""
     wrong = _wrong_type(value, schema)
     if wrong:
         yield Problem(path, wrong, is_misshapen=True)
         return
+    problems = list(_judge_form(value, schema, path))
+    yield from problems
+    if any(problem.is_misshapen for problem in problems):
+        return  # a rule counts on the form of what it reads, here as in the API server
+    for rule in schema.get("x-kubernetes-validations", ()):
+        holds = RULES.get(squeezed(rule["rule"]))
+        if holds is not None and not holds(value):
+            yield Problem(path, rule["message"])
+
+
+def _judge_form(value: Any, schema: dict[str, Any], path: Path) -> Iterator[Problem]:
     if isinstance(value, dict):
         yield from _judge_object(value, schema, path)
     elif isinstance(value, list):
@@ -55,10 +66,6 @@ def judge(value: Any, schema: dict[str, Any], path: Path = ()) -> Iterator[Probl
         yield from _judge_number(value, schema, path)
     if "enum" in schema and value not in schema["enum"]:
         yield Problem(path, f"must be {_either(schema['enum'])}, not {value!r}")
-    for rule in schema.get("x-kubernetes-validations", ()):
-        holds = RULES.get(squeezed(rule["rule"]))
-        if holds is not None and not holds(value):
-            yield Problem(path, rule["message"])
 
 
 def _wrong_type(value: Any, schema: dict[str, Any]) -> str:

@@ -7,8 +7,8 @@ server's, including its habit to keep some texts as they were written (`1.500` s
 Quantities compare and hash by amount alone: `1` equals `1000m`.
 
 Where we differ on purpose: an amount past the last suffix (1000E, 1024Ei) is written with an exponent or in full, where
-the API server's library drops the suffix and so the magnitude; and a text longer than 256 characters or an exponent
-past 999 is refused, where the library begins to compute and does not end.
+the API server's library drops the suffix and so the magnitude; and a text longer than 256 characters or an amount
+of more than 999 digits is refused, where the library begins to compute and does not end.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ def parse(text: str) -> Quantity:
         scale = power - len(fraction)
         fast = len(digits) <= 18 and scale >= -9
         keep = fast and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+        if len(digits) + scale > _LARGEST_EXPONENT and digits.strip("0"):
+            raise QuantityError(f"{text[:64]!r} is larger than any resource: write at most {_LARGEST_EXPONENT} digits")
         nanos = _shifted(int(digits), scale + 9)
     if not fast and not (match["whole"] or match["fraction"]):
         raise QuantityError(f"{text!r} is no quantity: it has a suffix and no number")

@@ -212,7 +212,7 @@ def decode(text: str, ref: RuntimeRef, name: str) -> Runtime:
         raise SnapshotError(f"ConfigMap {name} holds no object: {_DELETE}")
     runtime = read(tree, ref.kind)
     meta: Any = tree.get("metadata") or {}
-    found = (tree.get("apiVersion", "").rpartition("/")[0], tree.get("kind"), meta.get("name"))
+    found = (str(tree.get("apiVersion")).rpartition("/")[0], tree.get("kind"), meta.get("name"))
     group = names.GROUP if ref.api_group in {"", names.LEGACY_GROUP} else ref.api_group
     if found != (group, ref.kind, ref.name):
         raise SnapshotError(

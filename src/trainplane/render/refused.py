@@ -118,6 +118,8 @@ def _no_key(key: str) -> str:
 
 def _pod(job: ReplicatedJob, at: Path) -> Iterator[Fault]:
     spec = job.pod_spec
+    if not job.containers:
+        yield (*at, "containers"), "is missing: a pod has one container or more"
     account = spec.get("serviceAccountName")
     if account and not _SUBDOMAIN.fullmatch(account):
         yield (*at, "serviceAccountName"), f"{account!r} is no name: write small letters, digits, - and ."

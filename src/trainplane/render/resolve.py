@@ -17,6 +17,7 @@ from trainplane.api import tree as trees
 from trainplane.api.bounds import too_deep
 from trainplane.render.errors import PatchError, ResolveError
 from trainplane.render.findings import Finding
+from trainplane.render.form import check_form
 from trainplane.render.merge import (
     JOBSET_SPEC,
     JOBSET_SPEC_ADDING_TOLERATIONS,
@@ -66,6 +67,7 @@ def resolve(job: Job, runtime: Runtime) -> Plan:
         _apply_patches(template, job, pen)
         plan = Plan(job, runtime, template, pen)
         for pods in plan.pod_sets:
+            check_form(pods)
             _count(pods)
             _speak_for_trainer(pods)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

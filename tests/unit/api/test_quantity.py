@@ -90,6 +90,7 @@ def test_canonical_form_ignores_how_it_was_written() -> None:
         ("e-10", "no number"),
         ("1e1000", "larger than any resource"),
         ("1e99999999999", "larger than any resource"),
+        ("7832873430093408000e999", "larger than any resource"),
     ],
 )
 def test_refuses_and_says_why(text: str, problem: str) -> None:

@@ -397,13 +397,14 @@ class Reviews(Target):
         return "rendered" if old is None else "update rendered"
 
     def _renders(self, old: Tree, runtime: Runtime) -> bool:
+        """Say whether what is stored becomes a JobSet: an update is judged for what it changes."""
         try:
-            self.webhook.pipeline.render(document.read(old, TrainJob), runtime)
+            rendering = self.webhook.pipeline.render(document.read(old, TrainJob), runtime)
         except PluginFailedError:
             raise
         except (RenderError, ValueError):
             return False
-        return True
+        return not self._jobset_schema.problems(rendering.jobset.tree)
 
     def seeds(self) -> Iterable[bytes]:
         """Return one case for each TrainJob that is shown."""
