@@ -76,8 +76,8 @@ integration: engines images ## api/, kube/ and operator/ on real API servers
 	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
 
 .PHONY: security
-security: engines images ## attacks on the real processes (FULL=1: and damaged archives, sieges, a million inputs)
-	$(PYTEST) -p lab.pytest_plugin --suite security tests/security
+security: engines images ## attacks on the real processes (FULL=1: with a million inputs)
+	$(PYTEST) -p lab.pytest_plugin --suite security --numprocesses 2 --dist loadgroup tests/security
 
 .PHONY: under-fire
 under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)

@@ -12,6 +12,9 @@ import pytest
 
 from tests import marked
 
+_SHARED = ("queued_cluster", "cluster")
+"""Fixtures that are dear: tests that need one run in the same process. The slowest to start comes first."""
+
 
 @pytest.hookimpl(trylast=True)  # the suite's report is made first
 def pytest_configure(config: pytest.Config) -> None:
@@ -24,3 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
     outcome = yield
     marked.note(item, "attack", outcome)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let two processes share the suite: by cluster, else by file."""
+    for item in items:
+        needed = [name for name in _SHARED if name in getattr(item, "fixturenames", ())]
+        item.add_marker(pytest.mark.xdist_group(needed[0] if needed else item.path.stem))
+    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in _SHARED])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.suite import SuiteReport
     from trainplane.kube.client import Client
 
@@ -88,34 +91,42 @@ def judge_views(archive: Archive) -> None:
         assert SECRET.split()[-1] not in text
 
 
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder in memory: thousands of volumes, each synced, would wait for the disk."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as path:
+        yield Path(path)
+
+
 @pytest.mark.attack(
     "a bad disk, a restore by hand, whoever has the volume",
     "a hub that never starts again, or shows other teams' lines",
 )
 async def test_a_damaged_volume_neither_stops_the_server_nor_shows_what_is_not_whole(
-    tmp_path: Path, report: SuiteReport
+    folder: Path, report: SuiteReport
 ) -> None:
-    good = build(tmp_path / "good")
-    outside = tmp_path / "outside" / "secret"
+    good = build(folder / "good")
+    outside = folder / "outside" / "secret"
     outside.parent.mkdir()
     outside.write_bytes(SECRET)
     async with FakeServer() as server, server.client() as client:
         for seed in range(CASES):
-            folder = tmp_path / "volume"
-            shutil.copytree(tmp_path / "good", folder)
-            damage = Damage(folder, Random(seed), outside)  # noqa: S311 cases that can be repeated
+            volume = folder / "volume"
+            shutil.copytree(folder / "good", volume)
+            damage = Damage(volume, Random(seed), outside)  # noqa: S311 cases that can be repeated
             done = damage.do()
-            before = inodes(folder)
+            before = inodes(volume)
             try:
-                archive = await start(folder, client)
+                archive = await start(volume, client)
                 judge(archive, damage, good)
                 if seed % 10 == 0:
                     judge_views(archive)
                 archive.close()
-                assert deleted(before, inodes(folder), archive) == []
+                assert deleted(before, inodes(volume), archive) == []
                 assert (outside.read_bytes(), len(list(outside.parent.iterdir()))) == (SECRET, 1)
             except BaseException as error:
                 error.add_note(f"seed {seed}: {done}: {sorted(map(str, damage.touched))}")
                 raise
-            shutil.rmtree(folder)
+            shutil.rmtree(volume)
     report.figure("archives_damaged", CASES)

@@ -12,8 +12,10 @@ import gzip
 import importlib
 import json
 import linecache
+import shutil
 import subprocess
 import sys
+import tempfile
 import uuid
 import zlib
 from pathlib import Path
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sdk.local.machine import Podman, unmount
+from tests.sdk.local.machine import Podman
 from tests.unit.client.code.stage import Notebook
 from tests.unit.client.local.documents import launch, plan
 from tests.unit.client.submission.drawn import drawn, pem, secrets
@@ -259,9 +261,12 @@ KEY = pem("OPENSSH ")
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
-    """Return podman with a store of its own and an image, called through a program that notes its own command line."""
-    folder = tmp_path_factory.mktemp("podman")
+def engine() -> Iterator[tuple[Path, list[str]]]:
+    """Return podman with a store of its own and an image, called through a program that notes its own command line.
+
+    The folder has a short path: podman refuses a runroot of more than 50 characters.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tp-podman-"))
     (folder / "networks").mkdir()
     (folder / "image").mkdir()
     program = folder / "podman"
@@ -273,7 +278,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, lis
     archive = subprocess.run(["tar", "-C", str(folder / "image"), "-cf", "-", "."], capture_output=True, check=True)
     subprocess.run([*words, "import", "-", "empty:1"], input=archive.stdout, capture_output=True, check=True)
     yield folder, words
-    unmount(folder / "store" / "root")
+    podman.remove()
+    shutil.rmtree(folder)
 
 
 @pytest.mark.attack(OTHER, "a token or a key from the command line of docker or podman, by `ps`")
