@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def operated(cluster: Cluster) -> Iterator[Cluster]:
-    """Return a cluster with JobSet and our operator, shared by the run."""
-    trainplane.install(cluster)
+    """Return a cluster with JobSet and our operator, which serves its metrics by TLS; shared by the run."""
+    served = {"bindAddress": f"127.0.0.1:{trainplane.METRICS_PORT}", "secureServing": True}
+    trainplane.install(cluster, settings={"metrics": served})
     yield cluster
     trainplane.uninstall(cluster)
 
