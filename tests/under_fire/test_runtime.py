@@ -30,8 +30,10 @@ from trainplane.kube.pki import CertificatePolicy
 from trainplane.kube.reflector import Reflector, ReflectorSettings
 from trainplane.kube.resource import SECRETS, Key, Resource
 from trainplane.kube.store import Store
+from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang, Refuse
 from trainplane.kube.testing.server import FakeServer
+from trainplane.kube.writes import OwnWrites
 from trainplane.operator.main import Operator
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
@@ -267,6 +269,16 @@ async def test_a_write_that_is_sent_again_asks_for_leadership_again() -> None:
         with pytest.raises(LeadershipLostError):
             await writing
         assert not server.objects(JOB_SETS)
+
+
+@pytest.mark.finding("runtime", 11, "a Retry-After of a day stopped a mirror for a day, and other small things")
+async def test_a_write_to_what_was_deleted_since_is_not_remembered_for_ever() -> None:
+    clock = FakeClock()
+    writes = OwnWrites(Store(THINGS), clock, patience=60)
+    for number in range(100):
+        writes.note(Key("d", f"gone-{number}"), 10 + number)
+        await clock.advance(1)
+    assert len(writes) <= 60
 
 
 def test_a_claim_without_an_answer_is_remembered() -> None:

@@ -46,8 +46,9 @@ class OwnWrites:
     def note(self, key: Key, resource_version: str | int) -> None:
         """Remember a write by the resourceVersion that the server answered with."""
         version = int(resource_version)
+        self._forget_overdue()
         if not self._has_seen(key, version):
-            earlier, _ = self._expected.get(key, (0, 0.0))
+            earlier, _ = self._expected.pop(key, (0, 0.0))
             self._expected[key] = (max(earlier, version), self._clock.monotonic() + self._patience)
 
     def pending(self, key: Key) -> bool:
@@ -60,6 +61,15 @@ class OwnWrites:
             del self._expected[key]
             return False
         return True
+
+    def _forget_overdue(self) -> None:
+        """Forget writes to what nobody asks about any more: it was deleted before they were seen."""
+        now = self._clock.monotonic()
+        while self._expected:
+            oldest = next(iter(self._expected))
+            if self._expected[oldest][1] > now:
+                break
+            del self._expected[oldest]
 
     def _has_seen(self, key: Key, version: int) -> bool:
         return max(self._store.observed, self._store.resource_version(key) or 0) >= version

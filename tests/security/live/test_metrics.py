@@ -29,8 +29,11 @@ def scraper(tenancy: Tenancy) -> Iterator[str]:
     role = _role(whole, PATH)
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
     binding = {
-        "apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": whole},
-        "roleRef": {"kind": "ClusterRole", "name": whole, "apiGroup": RBAC}, "subjects": [subject],
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": whole},
+        "roleRef": {"kind": "ClusterRole", "name": whole, "apiGroup": RBAC},
+        "subjects": [subject],
     }
     tenancy.cluster.apply(role, binding)
     yield name
