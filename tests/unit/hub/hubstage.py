@@ -196,7 +196,7 @@ class HubStage:
     def put_owners(self, server: FakeServer, of: str, job: str) -> dict[str, Any]:
         """Store what a TrainJob's pods are made by, on a worker with MultiKueue's copy of it; return the last owner."""
         uid = of
-        if server is self.worker:
+        if server is not self.hub:
             uid = f"copy-of-{of}"
             labels = {LABEL_ORIGIN: "multikueue", PREBUILT_WORKLOAD: f"trainjob-{of}"}
             server.put(TRAINJOBS, {"metadata": {"name": job, "namespace": "team", "uid": uid, "labels": labels}})

@@ -19,6 +19,7 @@ from trainplane.hub.kept.claims import Claims
 from trainplane.hub.kept.follower import GONE, Follower
 from trainplane.hub.kept.jobs import is_finished
 from trainplane.hub.kept.judge import Judge
+from trainplane.hub.kept.keptjob import in_turn
 from trainplane.hub.kept.mirror import Mirror, is_refusal, pod_of
 from trainplane.kube.errors import KubeError, NotFoundError
 
@@ -123,16 +124,15 @@ class Keeper:
         """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone as last seen."""
         metadata = job["metadata"]
         found: dict[str, tuple[str, Pod]] = {}
-        for uid, pod in (kept.pods if kept else {}).items():
+        for pod in in_turn(kept.pods.values() if kept else ()):
             try:
-                found[uid] = pod.cluster, pod.pod
+                found[pod.uid] = pod.cluster, pod.pod
             except (OSError, RecordError) as error:
                 self._archive.set_aside.tell(pod.folder, str(error))
         for mirror in self.mirrors.values():
             for now in mirror.pods(metadata["namespace"], metadata["name"], metadata["uid"]):
                 found[now.uid] = mirror.name, now
-        in_order = sorted(found.values(), key=lambda entry: (entry[1].metadata.creation_timestamp or "", entry[0]))
-        return [(cluster, pod.to_tree()) for cluster, pod in in_order]
+        return [(cluster, pod.to_tree()) for cluster, pod in found.values()]
 
     async def look_at_fleet(self) -> None:
         """Start and end mirrors as workers come and go, and find out which can be reached."""

@@ -3,13 +3,17 @@
 Whoever follows reads the journal as it grows, so any number of readers costs a worker one stream, and a worker that is
 cut off and comes back shows as a pause and not as an error. Nothing is read before it is wanted: a reader that stands
 still holds one chunk, and what was dropped from the volume meanwhile it is told of.
+
+A rank goes on with its next run when the last is over. A worker that is lost never says so; but a TrainJob is on one
+cluster at a time, so when newer pods of it are on another, the runs before are left: what they may still bring is
+shown when it comes, and nobody waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainplane.hub.errors import NoLogError
 from trainplane.hub.served.cursor import Beginning, Cursor
@@ -23,6 +27,13 @@ if TYPE_CHECKING:
     from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.logquery import LogQuery, Rank, Run
     from trainplane.hub.served.readers import Readers
+
+
+class _Place(NamedTuple):
+    """How far a run is read."""
+
+    run: Run
+    cursor: Cursor
 
 
 class Follow:
@@ -45,7 +56,9 @@ class Follow:
         self._now = now
         self._readers = readers
         self._form = Form(query)
-        self._places: dict[Rank, tuple[Run, Cursor]] = {}
+        self._places: dict[Rank, list[_Place]] = {}
+        """By rank: where its last run is read, and before it runs that were left and may still bring lines."""
+        self._cluster = ""
         self._woken = asyncio.Event()
 
     async def text(self) -> AsyncGenerator[bytes, None]:
@@ -61,6 +74,7 @@ class Follow:
                 news = self._job.news
                 self._woken.clear()
                 await self._join()
+                self._cluster = _cluster(self._job)
                 stands = True
                 for rank in list(self._places):
                     if text := await self._next(rank):
@@ -71,29 +85,34 @@ class Follow:
                 if stands:
                     await _first(news, self._woken)
         finally:
-            for run, _ in self._places.values():
-                run.journal.readers.discard(self._woken)
+            for places in self._places.values():
+                for place in places:
+                    place.run.journal.readers.discard(self._woken)
 
     async def _next(self, rank: Rank) -> bytes:
         """Return what a rank printed next; empty where it stands now."""
-        run, cursor = self._places[rank]
+        places = self._places[rank]
         while True:
-            cursor.stop = run.journal.end
-            if cursor.is_behind and (block := await self._readers.step(cursor.block)):
-                return self._form.show(rank, block)
-            following = self._after(rank, run)
+            for place in list(places):
+                place.cursor.stop = place.run.journal.end
+                if place.cursor.is_behind and (block := await self._readers.step(place.cursor.block)):
+                    return self._form.show(rank, block)
+                if place is not places[-1] and place.run.journal.ended is not None:
+                    self._leave(places, place)
+            following = self._after(rank, places[-1].run)
             if following is None:
                 return b""
-            run, cursor = self._take(rank, following, 0)
+            self._take(rank, following, 0)
 
-    def _take(self, rank: Rank, run: Run, offset: int) -> tuple[Run, Cursor]:
+    def _take(self, rank: Rank, run: Run, offset: int) -> None:
         """Go on with a run."""
-        former = self._places.get(rank)
-        if former is not None:
-            former[0].journal.readers.discard(self._woken)
         run.journal.readers.add(self._woken)
-        self._places[rank] = run, Cursor(rank, run.journal, offset, run.journal.end)
-        return self._places[rank]
+        cursor = Cursor(rank, run.journal, offset, run.journal.end)
+        self._places.setdefault(rank, []).append(_Place(run, cursor))
+
+    def _leave(self, places: list[_Place], place: _Place) -> None:
+        place.run.journal.readers.discard(self._woken)
+        places.remove(place)
 
     async def _join(self) -> None:
         """Take up ranks that have begun meanwhile."""
@@ -108,13 +127,15 @@ class Follow:
 
     def _is_over(self) -> bool:
         """Say whether nothing more will come, now that all ranks stand."""
-        return is_over(self._job) and all(
-            run.journal.ended is not None or not self._is_followed(run) for run, _ in self._places.values()
-        )
+        return is_over(self._job) and all(self._is_done(places[-1].run) for places in self._places.values())
+
+    def _is_done(self, run: Run) -> bool:
+        """Say whether nobody need wait for more lines of a run."""
+        return run.journal.ended is not None or run.pod.cluster != self._cluster or not self._is_followed(run)
 
     def _after(self, rank: Rank, run: Run) -> Run | None:
-        """Return the run that came after one that is at its end."""
-        if run.journal.ended is None and self._is_followed(run):
+        """Return the run that came after one that is at its end, or was left."""
+        if not self._is_done(run):
             return None
         runs = self._chosen().get(rank, [])
         places = [place for place, known in enumerate(runs) if known.journal is run.journal]
@@ -125,6 +146,12 @@ class Follow:
             return choose(self._job, self._query)
         except NoLogError:
             return {}
+
+
+def _cluster(job: KeptJob) -> str:
+    """Return where a job's newest pod is, and so the job."""
+    newest = max(job.pods.values(), key=lambda pod: (pod.seen, pod.created), default=None)
+    return "" if newest is None else newest.cluster
 
 
 async def _first(*events: asyncio.Event) -> None:
