@@ -6,9 +6,10 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
-from tests.unit.hub.hubstage import PATIENCE, QUICK, ROOT, HubStage
+from tests.unit.hub.hubstage import QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.retention import Retention
@@ -16,6 +17,7 @@ from trainplane.hub.served import logs
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
+from trainplane.kube.transport import TransportSettings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -127,3 +129,80 @@ async def test_runs_are_in_the_order_in_which_the_hub_saw_them(tmp_path: Path) -
     assert b"".join(logs.read(found, LogQuery(), 0)) == b"new 0\n"
     assert b"".join(logs.read(found, LogQuery(previous=True), 0)) == b"old 0\n"
     archive.close()
+
+
+@pytest.mark.finding("hub-and-sdk", 12, "logs of a worker that was renamed were asked for under its old name for ever")
+async def test_a_log_goes_on_under_its_workers_new_name(stage: HubStage) -> None:
+    stage.put_job()
+    printed = stage.put_pod()
+    stage.print(printed, 3)
+    await stage.until_log(3)
+    async with following(stage) as reader, stage.worker.client(settings=QUICK, clock=stage.clock) as client:
+        await stage.until(lambda: len(reader.lines) == 3)
+        stage.workers.clients = {"gpu-west": client}
+        stage.put_job(cluster="gpu-west")
+        await stage.until(lambda: set(stage.keeper.mirrors) == {"", "gpu-west"})
+        printed.breach("reset")
+        stage.print(printed, 3, 3)
+        await stage.until(lambda: reader.lines == lines(6))
+        pods = msgspec.json.decode((await stage.get("x/pods")).body)["items"]
+        assert [each["metadata"]["annotations"]["hub.trainplane.dev/cluster"] for each in pods] == ["gpu-west"]
+        printed.end()
+        stage.put_pod(state="terminated")
+        stage.put_job(cluster="gpu-west", condition="Complete")
+        await stage.until(lambda: reader.is_at_end)
+        assert reader.lines == lines(6)
+        stage.workers.clients = {}
+        await stage.until(lambda: "gpu-west" not in stage.keeper.mirrors)
+
+
+@pytest.mark.finding("hub-and-sdk", 12, "a worker that was removed left streams that were tried for ever, and no end")
+async def test_a_log_of_a_worker_that_is_removed_says_so_once_and_ends(tmp_path: Path) -> None:
+    async with HubStage(tmp_path, removed_seconds=1.0) as stage:
+        stage.put_job()
+        stage.print(stage.put_pod(), 3)
+        await stage.until_log(3)
+        lost = "[trainplane] lines may be missing here: worker worker1 was removed from the hub"
+        async with following(stage) as reader:
+            await stage.until(lambda: len(reader.lines) == 3)
+            stage.workers.clients = {}
+            stage.put_job(condition="Failed")
+            await stage.until(lambda: reader.is_at_end)
+            assert reader.lines == [*lines(3), lost]
+        assert stage.keeper.follower("uid-x-node-0-0-abcde", "node") is None
+        await stage.stop()
+        await stage.start()  # and a server that starts later does not say it again
+        moment = stage.clock.monotonic() + 2 * stage.settings.removed_seconds
+        await stage.until(lambda: stage.clock.monotonic() > moment)
+        assert (await stage.get("x/log")).text.splitlines() == [*lines(3), lost]
+
+
+@pytest.mark.finding("hub-and-sdk", 10, "past the limit of streams a log was an empty answer, and nothing said why")
+async def test_more_logs_than_can_be_followed_are_read_and_their_readers_told(tmp_path: Path) -> None:
+    async with HubStage(tmp_path, streams=2) as stage:
+        stage.put_job()
+        for rank in (2, 1, 0):
+            stage.print(stage.put_pod(f"x-node-0-{rank}-abcde", index=rank), 3)
+            await stage.until_log(3, f"x/log?rank={rank}")
+        answer = await stage.get("x/log?rank=0")
+        assert answer.text.splitlines() == lines(3)
+        assert "2 logs of worker worker1 are followed already, as many as may be at once" in answer.headers["Warning"]
+        assert stage.keeper.streams["worker1"].refused > 0
+
+
+@pytest.mark.finding("hub-and-sdk", 10, "logs of jobs on the hub took the streams that its own watches need")
+async def test_watches_never_wait_for_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect = FakeServer.client
+    few = TransportSettings(attempts=1, streams=4)  # what the hub's watches need, and one
+    monkeypatch.setattr(FakeServer, "client", lambda server, **others: connect(server, **(others | {"settings": few})))
+    async with HubStage(tmp_path) as stage:
+        for number in range(8):
+            stage.put_job(f"j{number}", uid=f"u{number}", local=True)
+            name = f"j{number}-node-0-0-a"
+            stage.print(stage.put_pod(name, server=stage.hub, of=f"u{number}", job=f"j{number}", uid=f"p{number}"), 2)
+        for number in range(8):
+            assert await stage.until_log(2, f"j{number}/log") == lines(2)
+        await stage.hub.stop()  # and all streams open again at once
+        await stage.hub.start()
+        stage.put_job("j0", uid="u0", local=True, condition="Complete")
+        await stage.until(lambda: (kept := stage.archive.job("u0")) and kept.record.finished)

@@ -43,12 +43,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_STREAMS: Final = KeeperSettings().streams + 256
-
 WORKER_TRANSPORT: Final = TransportSettings(
     attempts=2,
     patience_seconds=5.0,
-    streams=_STREAMS,
     connection=ConnectionSettings(connect_seconds=4.0, keepalive_seconds=4),
 )
 """Towards a worker: notice within seconds that it is cut off, and try again within seconds. Whoever follows a log has
@@ -73,7 +70,8 @@ class Hub:
         self.archive = Archive(settings.data, settings.retention, clock)
         self.workers = Workers(client, namespace=settings.kueue_namespace, connect=connect_worker)
         self.jobs = Jobs(client, clock)
-        self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
+        keeping = KeeperSettings(streams=settings.streams)
+        self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
         self.authorizer = Authorizer(client, clock)
         self.readers = Readers(settings.readers)
         self.api = Api(

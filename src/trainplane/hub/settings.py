@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trainplane.hub.kept.keeper import KeeperSettings
 from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
@@ -54,6 +55,8 @@ class Settings:
     """How much is kept, and for how long."""
     readers: ReaderSettings = field(default_factory=ReaderSettings)
     """How many logs are read at once."""
+    streams: int = KeeperSettings().streams
+    """Logs that are followed at once on each cluster; more are read every few seconds."""
     log_level: str = "info"
     """`debug`, `info`, `warning` or `error`."""
 
@@ -79,6 +82,7 @@ def parse(arguments: Sequence[str]) -> Settings:
             flags.keep_total_files,
         ),
         readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
+        streams=flags.streams,
         log_level=flags.log_level,
     )
 
@@ -110,6 +114,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--readers", type=int, default=readers.total, help="logs that are read at once, 256")
     parser.add_argument("--readers-per-user", type=int, default=readers.user, help="of them by one user, 16")
     parser.add_argument("--readers-per-namespace", type=int, default=readers.namespace, help="of one namespace, 64")
+    parser.add_argument(
+        "--streams", type=int, default=KeeperSettings().streams, help="logs followed on a cluster, 1024"
+    )
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
 

@@ -102,8 +102,9 @@ def reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 class HubStage:
     """Use `async with`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
+        self.settings = KeeperSettings(interval=0.05, flush_interval=0.05, **settings)
         self.hub = FakeServer()
         self.worker = FakeServer()
         self.rules = Rules()
@@ -131,8 +132,14 @@ class HubStage:
         clock = self.clock
         self.archive = Archive(self.folder / "data", Retention(), clock)
         self.jobs = Jobs(self.hub_client, clock)
-        settings = KeeperSettings(interval=0.05, flush_interval=0.05)
-        self.keeper = Keeper(self.hub_client, self.workers, self.jobs, self.archive, clock=clock, settings=settings)  # type: ignore[arg-type]
+        self.keeper = Keeper(
+            self.hub_client,
+            self.workers,  # type: ignore[arg-type]
+            self.jobs,
+            self.archive,
+            clock=clock,
+            settings=self.settings,
+        )
         api = Api(self.hub_client, self.workers, self.jobs, self.keeper, self.archive, self.rules, clock)  # type: ignore[arg-type]
         serving = ServingContext()
         pair = self.authority.issue("serving", "hub", hosts=("127.0.0.1",))
