@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from tests.unit.hub.hubstage import QUICK, ROOT, HubStage
+from tests.unit.hub.hubstage import MULTIKUEUE, PATIENCE, QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
+from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, local_queue, workload
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.resources import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    EVENTS,
+    LABEL_JOB_UID,
+    LOCAL_QUEUES,
+    MULTIKUEUE_CONFIGS,
+    TRAINJOBS,
+    WORKLOADS,
+)
 from trainplane.hub.served import logs
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.kube.testing.clock import FakeClock
+from trainplane.kube.testing.faults import Hang
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import TransportSettings
 
@@ -116,11 +128,11 @@ async def test_what_a_lost_worker_still_brings_is_shown_once(stage: HubStage, wo
 async def test_runs_are_in_the_order_in_which_the_hub_saw_them(tmp_path: Path) -> None:
     clock = FakeClock()
     archive = Archive(tmp_path / "data", Retention(), clock)
-    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
+    kept_job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
     for name, cluster, created in (("old", "worker1", "05:05:00"), ("new", "worker2", "05:02:00")):
         tree = pod(f"x-node-0-0-{name}", created=f"2026-11-15T{created}Z")
-        kept = archive.put_pod(job, cluster, parsed(tree))
-        archive.append(job, kept.journal("node", 0), numbered(1, text=name))
+        kept = archive.put_pod(kept_job, cluster, parsed(tree))
+        archive.append(kept_job, kept.journal("node", 0), numbered(1, text=name))
         await clock.advance(60)
     archive.close()
     archive = Archive(tmp_path / "data", Retention(), clock)  # what was seen first is not forgotten
@@ -206,3 +218,41 @@ async def test_watches_never_wait_for_logs(tmp_path: Path, monkeypatch: pytest.M
         await stage.hub.start()
         stage.put_job("j0", uid="u0", local=True, condition="Complete")
         await stage.until(lambda: (kept := stage.archive.job("u0")) and kept.record.finished)
+
+
+@pytest.mark.finding("hub-and-sdk", 15, "a worker that hangs held up /events past the API server's patience")
+async def test_a_worker_that_hangs_does_not_hold_up_the_others_events(stage: HubStage) -> None:
+    stage.put_job()
+    stage.put_pod()
+    await stage.until(lambda: stage.archive.job("job-1"))
+    stage.worker.add_fault(Hang(verb="list", plural="events", times=None))
+    about = {"kind": "TrainJob", "name": "x", "namespace": "team"}
+    metadata = {"name": "x.1", "namespace": "team"}
+    stage.hub.put(EVENTS, {"metadata": metadata, "involvedObject": about, "reason": "CreatedWorkload"})
+    answer = await asyncio.wait_for(stage.get("x/events"), PATIENCE)
+    assert [event["reason"] for event in msgspec.json.decode(answer.body)["items"]] == ["CreatedWorkload"]
+    assert "events of worker worker1 are missing: no answer within 10 s" in answer.headers["Warning"]
+
+
+@pytest.mark.finding("hub-and-sdk", 15, "a worker that hangs held up /queue for half a minute")
+async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubStage, worker2: FakeServer) -> None:
+    found = workload(conditions=RESERVED)
+    found["metadata"]["labels"] = {LABEL_JOB_UID: "uid-job"}
+    queue = cluster_queue(admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]})
+    config = {"metadata": {"name": "cfg"}, "spec": {"clusters": ["worker1", "worker2"]}}
+    for resource, tree in (
+        (TRAINJOBS, job(managedBy=MULTIKUEUE)),
+        (WORKLOADS, found),
+        (CLUSTER_QUEUES, queue),
+        (LOCAL_QUEUES, local_queue()),
+        (ADMISSION_CHECKS, check("mk", controller=MULTIKUEUE, parameters={"name": "cfg"})),
+        (MULTIKUEUE_CONFIGS, config),
+    ):
+        stage.hub.put(resource, tree)
+    for verb in ("list", "get"):
+        stage.worker.add_fault(Hang(verb=verb, times=None))
+    answer = await asyncio.wait_for(stage.get("job/queue"), PATIENCE)
+    assert answer.status == 200, answer.text
+    clusters = {each["cluster"]: each["summary"] for each in msgspec.json.decode(answer.body)["clusters"]}
+    assert clusters["worker1"] == "Worker worker1 cannot be reached: no answer within 10 s."
+    assert "cannot be reached" not in clusters["worker2"]

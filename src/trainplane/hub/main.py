@@ -84,6 +84,7 @@ class Hub:
             clock,
             self.readers,
             self.behind,
+            settings.worker_seconds,
         )
         self.tls = ServingContext()
         self.certificates = certificates(

@@ -12,6 +12,7 @@ from trainplane.hub.kept.keeper import KeeperSettings
 from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
+from trainplane.hub.workers import WORKER_SECONDS
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.listener import ListenerSettings
 
@@ -57,6 +58,8 @@ class Settings:
     """How many logs are read at once."""
     streams: int = KeeperSettings().streams
     """Logs that are followed at once on each cluster; more are read every few seconds."""
+    worker_seconds: float = WORKER_SECONDS
+    """Seconds that each worker may take to be read for an answer about events or a queue."""
     log_level: str = "info"
     """`debug`, `info`, `warning` or `error`."""
 
@@ -83,6 +86,7 @@ def parse(arguments: Sequence[str]) -> Settings:
         ),
         readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
         streams=flags.streams,
+        worker_seconds=flags.worker_timeout,
         log_level=flags.log_level,
     )
 
@@ -117,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--streams", type=int, default=KeeperSettings().streams, help="logs followed on a cluster, 1024"
     )
+    parser.add_argument("--worker-timeout", type=_duration, default=WORKER_SECONDS, help="that a worker may take, 10s")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
 

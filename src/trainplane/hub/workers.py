@@ -27,14 +27,18 @@ from trainplane.kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from typing import Self
 
     from trainplane.api.tree import Tree
+    from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
 
 NAMESPACE: Final = "kueue-system"
 """Where Kueue is installed, and so where its Secrets are, unless somebody chose otherwise."""
+WORKER_SECONDS: Final = 10.0
+"""Seconds that a worker may take to be read for somebody's answer: the API server cuts a request after 60, a worker
+that hangs must not hold up what all others say, and one that is well needs less than one."""
 _MOST_BYTES: Final = 1 << 20
 """Of a kubeconfig in a file; a Secret cannot hold more."""
 _MOST_KEYS: Final = 5
@@ -175,6 +179,17 @@ def reaching(cluster: str) -> Iterator[None]:
         yield
     except (TransportError, StreamError, ConfigError, UnauthorizedError, UnavailableError) as error:
         raise WorkerUnreachableError(cluster, error) from error
+
+
+@contextlib.asynccontextmanager
+async def answering(cluster: str, clock: Clock, seconds: float = WORKER_SECONDS) -> AsyncIterator[None]:
+    """Do as `reaching` does, and raise WorkerUnreachableError also if the block takes longer than so many seconds."""
+    try:
+        async with clock.timeout(seconds):
+            with reaching(cluster):
+                yield
+    except TimeoutError as error:
+        raise WorkerUnreachableError(cluster, TimeoutError(f"no answer within {seconds:g} s")) from error
 
 
 def _read_file(name: str, where: str) -> str:

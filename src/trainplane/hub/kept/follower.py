@@ -146,14 +146,18 @@ class Follower:
         pod = await self._look(client)
         now = run_of(pod, self.container)
         if now == run and not has_ended(pod, self.container):
-            if self._shortage is not None and not doubt:
-                return TURN_SECONDS
-            self._failures += 1
-            return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
+            return self._pause_of(doubt=doubt)
         if now == run or now == run + 1:
             await self._read(client, journal, previous=now != run)
         self.archive.finish(self.job, journal, ENDED if now in {run, run + 1} else GONE)
         return 0.0
+
+    def _pause_of(self, *, doubt: bool) -> float:
+        """Return the seconds after which to read on, of a container that runs although its stream has ended."""
+        if self._shortage is not None and not doubt:
+            return TURN_SECONDS
+        self._failures += 1
+        return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
 
     async def _read_on(self, client: Client, journal: Journal) -> None:
         """Follow the log of a container that runs; read what there is of it where no more can be followed."""
