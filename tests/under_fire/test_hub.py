@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from tests.unit.hub.fakeworker import kubeconfig, serving
 from tests.unit.hub.hubstage import MULTIKUEUE, PATIENCE, QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
 from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, local_queue, workload
+from tests.unit.hub.test_workers import put_worker
+from tests.unit.kube.io.support import until
+from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.jobs import Jobs
+from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.kept.retention import Retention
 from trainplane.hub.resources import (
     ADMISSION_CHECKS,
@@ -26,6 +32,8 @@ from trainplane.hub.resources import (
 )
 from trainplane.hub.served import logs
 from trainplane.hub.served.logquery import LogQuery
+from trainplane.hub.watched import Watched
+from trainplane.hub.workers import Workers
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang
 from trainplane.kube.testing.server import FakeServer
@@ -254,5 +262,39 @@ async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubSt
     answer = await asyncio.wait_for(stage.get("job/queue"), PATIENCE)
     assert answer.status == 200, answer.text
     clusters = {each["cluster"]: each["summary"] for each in msgspec.json.decode(answer.body)["clusters"]}
-    assert clusters["worker1"] == "Worker worker1 cannot be reached: no answer within 10 s."
+    assert clusters["worker1"] == "worker worker1 cannot be reached: no answer within 10 s."
     assert "cannot be reached" not in clusters["worker2"]
+
+
+@pytest.mark.finding("hub-and-sdk", 15, "each worker cost the hub two requests every five seconds, with nothing to do")
+async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path) -> None:
+    """For figures of a large fleet see benchmarks/hub."""
+    settings, count = KeeperSettings(interval=0.05), 3
+    async with AsyncExitStack() as stack:
+        clock = await stack.enter_async_context(TickingClock())
+        hub = await stack.enter_async_context(FakeServer())
+        client = await stack.enter_async_context(hub.client(clock=clock))
+        servers = [await stack.enter_async_context(FakeServer(tokens={"t"}, tls=serving())) for _ in range(count)]
+        for number, server in enumerate(servers):
+            put_worker(hub, f"worker{number}", kubeconfig(server.url))
+        watched = Watched(client, clock, namespace="kueue-system")
+        workers = await stack.enter_async_context(Workers(watched))
+        archive, jobs = Archive(tmp_path / "data", Retention(), clock), Jobs(client, clock)
+        keeper = Keeper(client, workers, jobs, archive, clock=clock, settings=settings)
+        reflectors = [*jobs.reflectors, *watched.reflectors]
+        tasks = [asyncio.create_task(part) for part in (keeper.run(), *(each.run() for each in reflectors))]
+        async with asyncio.timeout(PATIENCE):
+            await keeper.looked.wait()
+            first = keeper.mirrors["worker0"]
+            for reflector in (*reflectors, *(mirror.reflector for mirror in keeper.mirrors.values())):
+                await reflector.synced.wait()
+            begin, before = clock.monotonic(), [len(server.requests) for server in (hub, *servers)]
+            await until(lambda: clock.monotonic() > begin + 60 * settings.interval)
+        assert [len(server.requests) for server in (hub, *servers)] == before
+        put_worker(hub, "worker0", kubeconfig(servers[1].url))  # and what changes counts at once
+        async with asyncio.timeout(PATIENCE):
+            await until(lambda: keeper.mirrors["worker0"] is not first)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        archive.close()

@@ -1,7 +1,8 @@
 """The composition root of the hub server: everything that runs in its process, and what depends on what.
 
     hub client ─┬─ jobs         TrainJobs and Workloads, mirrored
-                ├─ workers ──── keeper   mirrors every cluster's pods, follows their logs ──► archive (the volume)
+                ├─ watched      who the workers are, mirrored
+                │    └ workers ─ keeper   mirrors every cluster's pods, follows their logs ──► archive (the volume)
                 ├─ authority    who may speak for users; what users may
                 └─ server ───── api      answers from jobs, keeper and archive
 
@@ -27,6 +28,7 @@ from trainplane.hub.served.authority import Authorizer, load_front_proxy
 from trainplane.hub.served.fronts import AUDIENCE, Fronts
 from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.serving import Server, follow_front_proxy
+from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
@@ -68,7 +70,8 @@ class Hub:
     def __post_init__(self) -> None:
         settings, client, clock = self.settings, self.client, self.clock
         self.archive = Archive(settings.data, settings.retention, clock)
-        self.workers = Workers(client, namespace=settings.kueue_namespace, connect=connect_worker)
+        self.watched = Watched(client, clock, namespace=settings.kueue_namespace)
+        self.workers = Workers(self.watched, namespace=settings.kueue_namespace, connect=connect_worker)
         self.jobs = Jobs(client, clock)
         keeping = KeeperSettings(streams=settings.streams)
         self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
@@ -119,7 +122,10 @@ class Hub:
                     *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                     group.create_task(self.keeper.run(), name="keeper"),
                     group.create_task(follow_front_proxy(self.client, server, self.clock), name="front-proxy"),
-                    *(group.create_task(reflector.run()) for reflector in self.jobs.reflectors),
+                    *(
+                        group.create_task(reflector.run())
+                        for reflector in (*self.jobs.reflectors, *self.watched.reflectors)
+                    ),
                 ]
                 log.info(
                     "hub server runs",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
+    from trainplane.kube.resource import Resource
 
 NAMESPACE: Final = "kueue-system"
 """Where Kueue is installed, and so where its Secrets are, unless somebody chose otherwise."""
@@ -43,6 +44,16 @@ _MOST_BYTES: Final = 1 << 20
 """Of a kubeconfig in a file; a Secret cannot hold more."""
 _MOST_KEYS: Final = 5
 """Of a Secret that are named where the right one is missing."""
+
+
+class Reads(Protocol):
+    """Reads objects of the hub: its `Client`, or mirrors of them (`watched`)."""
+
+    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Tree:
+        """Return an object; raises NotFoundError."""
+
+    async def list_all(self, resource: Resource) -> list[Tree]:
+        """Return all objects."""
 
 
 class Connect(Protocol):
@@ -72,15 +83,21 @@ class _Connection:
     former: Client | None = None
     """The client of the kubeconfig before. Who still reads through it may end; it closes when the next comes."""
 
+    async def close(self) -> None:
+        await self.client.close()
+        if self.former is not None:
+            await self.former.close()
+
 
 class Workers:
     """Clients of a hub's workers. Use within one event loop; `close` it, or use `async with`.
 
     Each call of `client` reads the MultiKueueCluster and its Secret, so a worker that was added, removed or given other
-    credentials is what the call says; the client stays the same while the kubeconfig does.
+    credentials is what the call says; the client stays the same while the kubeconfig does. Who calls it often reads
+    through mirrors (`watched.Watched`).
     """
 
-    def __init__(self, hub: Client, *, namespace: str = NAMESPACE, connect: Connect = Client.connect) -> None:
+    def __init__(self, hub: Reads, *, namespace: str = NAMESPACE, connect: Connect = Client.connect) -> None:
         self.hub = hub
         self.namespace = namespace
         self._connect = connect
@@ -117,13 +134,17 @@ class Workers:
             await known.former.close()
         return client
 
+    async def forget(self, name: str) -> None:
+        """Close the connections of a worker that is none any more."""
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            await connection.close()
+
     async def close(self) -> None:
         """Close every worker's connections; the hub's client is the caller's."""
         connections, self._connections = self._connections, {}
         for connection in connections.values():
-            await connection.client.close()
-            if connection.former is not None:
-                await connection.former.close()
+            await connection.close()
 
     async def __aenter__(self) -> Self:
         return self

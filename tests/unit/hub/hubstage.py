@@ -79,6 +79,9 @@ class FakeWorkers:
             raise NoSuchWorkerError(name)
         return self.clients[name]
 
+    async def forget(self, name: str) -> None:
+        """Do nothing: who made a client closes it."""
+
 
 class Rules:
     """Who may do what; everybody everything until told otherwise."""

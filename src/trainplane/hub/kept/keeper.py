@@ -172,6 +172,7 @@ class Keeper:
             if self._clock.monotonic() - since >= self._settings.removed_seconds:
                 del self._removed[name]
                 self._give_up(name)
+                await self._workers.forget(name)
         await self._complete_records()
 
     async def _look_at(self, name: str) -> None:

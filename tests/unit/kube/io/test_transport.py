@@ -191,8 +191,12 @@ class TestRetries:
 
 
 async def test_who_reads_a_stream_hears_that_the_client_was_closed(transport: Transport) -> None:
+    async def read() -> None:
+        async for _ in chunks:
+            pass
+
     async with transport.stream(f"{PODS.path()}?watch=true") as chunks:
-        reading = asyncio.create_task(anext(aiter(chunks)))
+        reading = asyncio.create_task(read())
         await asyncio.sleep(0)
         await transport.close()
         with pytest.raises(errors.StreamError, match="the client was closed"):
