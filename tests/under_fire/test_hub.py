@@ -207,7 +207,7 @@ async def test_more_logs_than_can_be_followed_are_read_and_their_readers_told(tm
         answer = await stage.get("x/log?rank=0")
         assert answer.text.splitlines() == lines(3)
         assert "2 logs of worker worker1 are followed already, as many as may be at once" in answer.headers["Warning"]
-        assert stage.keeper.streams["worker1"].refused > 0
+        assert stage.metric("trainplane_hub_log_streams_refused_total", cluster="worker1") > 0
 
 
 @pytest.mark.finding("hub-and-sdk", 10, "logs of jobs on the hub took the streams that its own watches need")

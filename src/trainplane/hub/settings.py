@@ -52,6 +52,8 @@ class Settings:
     """`system:serviceaccount:NAMESPACE:NAME` of the fronts that may speak for users; None: there are none."""
     listen: ListenerSettings = field(default_factory=lambda: _listen(8443))
     """Where the API server calls."""
+    metrics: ListenerSettings | None = None
+    """Where metrics are read, over TLS, by who may `get` /metrics on the hub; None: nowhere."""
     retention: Retention = field(default_factory=Retention)
     """How much is kept, and for how long."""
     readers: ReaderSettings = field(default_factory=ReaderSettings)
@@ -76,6 +78,7 @@ def parse(arguments: Sequence[str]) -> Settings:
         certificates=flags.tls_cert_dir,
         front_account=flags.front_account,
         listen=listen_at(flags.listen),
+        metrics=None if flags.metrics is None else listen_at(flags.metrics),
         retention=Retention(
             flags.keep_job_bytes,
             flags.keep_total_bytes,
@@ -108,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
     parser.add_argument("--front-account", help="system:serviceaccount:NAMESPACE:NAME of the fronts, if there are any")
     parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    parser.add_argument("--metrics", type=address, help="HOST:PORT or :PORT for Prometheus; default: no metrics")
     parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
     parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")

@@ -73,7 +73,7 @@ class Watched:
         store = self._store(resource)
         if store is None:
             return await self._client.list_all(resource)
-        return [found for key in store.keys() if (found := store.decode(key, dict)) is not None]
+        return [found for key in store if (found := store.decode(key, dict)) is not None]
 
     def _store(self, resource: Resource) -> Store | None:
         mirror = self._mirrors.get(resource)

@@ -19,6 +19,7 @@ from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.metrics import HubMetrics
 from trainplane.hub.resources import (
     JOBS,
     JOBSETS,
@@ -35,6 +36,7 @@ from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.metrics import Metrics
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import TransportSettings
@@ -149,7 +151,9 @@ class HubStage:
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
-        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready)
+        self.metrics = Metrics(clock)
+        counts = HubMetrics(self.metrics.registry, self.keeper, self.archive, api.readers)
+        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready, answered=counts.answered)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port
@@ -226,6 +230,12 @@ class HubStage:
     def print(logs: ContainerLogs, count: int, first: int = 0) -> None:
         for number in range(first, first + count):
             logs.write(START + number * SECOND // 50, b"line %d" % number)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return what a metric shows now."""
+        value = self.metrics.registry.get_sample_value(name, labels)
+        assert value is not None, name
+        return value
 
     # -- what a user sees -----------------------------------------------------------------------------------------
 

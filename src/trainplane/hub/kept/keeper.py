@@ -80,6 +80,8 @@ class Keeper:
         settings: KeeperSettings | None = None,
     ) -> None:
         self.mirrors: dict[str, Mirror] = {}
+        self.workers: tuple[str, ...] = ()
+        """The workers that there are, also those that cannot be used."""
         self.looked = asyncio.Event()
         """Set once every worker has been looked at."""
         self.refused = 0
@@ -91,7 +93,7 @@ class Keeper:
         self._archive = archive
         self._whose = Judge(hub, jobs, archive)
         self._clock = clock
-        self._settings = settings or KeeperSettings()
+        self.settings = settings or KeeperSettings()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._claims: dict[str, Claims] = {}
         self.streams: dict[str, Streams] = {}
@@ -121,8 +123,8 @@ class Keeper:
                 self.looked.set()
                 if self._clock.monotonic() >= due:
                     self._archive.enforce()
-                    due = self._clock.monotonic() + self._settings.retention_interval
-                await self._clock.sleep(self._settings.interval)
+                    due = self._clock.monotonic() + self.settings.retention_interval
+                await self._clock.sleep(self.settings.interval)
 
     def follower(self, pod: str, container: str) -> Follower | None:
         """Return who follows a container, by the pod's uid; None when nobody does (any more)."""
@@ -162,6 +164,7 @@ class Keeper:
         except KubeError as error:
             log.warning("workers cannot be listed", extra={"error": str(error)})
             return
+        self.workers = listed
         for name in set(self.mirrors) - {HUB, *listed}:
             self._stop(name)
             self._removed[name] = self._clock.monotonic()
@@ -169,7 +172,7 @@ class Keeper:
         for name in (HUB, *listed):
             self._removed.pop(name, None)
         for name, since in list(self._removed.items()):
-            if self._clock.monotonic() - since >= self._settings.removed_seconds:
+            if self._clock.monotonic() - since >= self.settings.removed_seconds:
                 del self._removed[name]
                 self._give_up(name)
                 await self._workers.forget(name)
@@ -195,7 +198,7 @@ class Keeper:
 
     def _start(self, name: str, client: Client) -> None:
         self._stop(name)
-        streams = self._settings.streams + self._settings.reads
+        streams = self.settings.streams + self.settings.reads
         mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock, streams=streams)
         self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
@@ -347,7 +350,7 @@ class Keeper:
 
     async def _flush(self) -> None:
         while True:
-            await self._clock.sleep(self._settings.flush_interval)
+            await self._clock.sleep(self.settings.flush_interval)
             await self._archive.flush()
 
     def _follow(self, kept: KeptJob, pod: KeptPod, container: str) -> None:
@@ -391,7 +394,7 @@ class Keeper:
         known = self.streams.get(cluster)
         if known is None:
             where = f"worker {cluster}" if cluster else "the hub"
-            known = self.streams[cluster] = Streams(where, self._settings.streams, self._settings.reads)
+            known = self.streams[cluster] = Streams(where, self.settings.streams, self.settings.reads)
         return known
 
     def _leave(self, uid: str) -> bool:
