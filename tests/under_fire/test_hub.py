@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, asynccontextmanager
+import base64
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import aiohttp
 import msgspec
 import pytest
+import yaml
 
-from tests.unit.hub.fakeworker import kubeconfig, serving
+from tests.security.processes import HubProcess
+from tests.unit.hub.check_objects import FakeCluster, content, multikueue
+from tests.unit.hub.fakeworker import kubeconfig, serving, tree
 from tests.unit.hub.hubstage import MULTIKUEUE, PATIENCE, QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
 from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, local_queue, workload
 from tests.unit.hub.test_workers import put_worker
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
+from trainplane.hub.check.judge import check as check_fleet
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
@@ -34,6 +41,8 @@ from trainplane.hub.served import logs
 from trainplane.hub.served.logquery import LogQuery
 from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
+from trainplane.kube.client import Client
+from trainplane.kube.pki import CertificatePolicy, renew
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang
 from trainplane.kube.testing.server import FakeServer
@@ -248,7 +257,7 @@ async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubSt
     found["metadata"]["labels"] = {LABEL_JOB_UID: "uid-job"}
     queue = cluster_queue(admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]})
     config = {"metadata": {"name": "cfg"}, "spec": {"clusters": ["worker1", "worker2"]}}
-    for resource, tree in (
+    for resource, stored in (
         (TRAINJOBS, job(managedBy=MULTIKUEUE)),
         (WORKLOADS, found),
         (CLUSTER_QUEUES, queue),
@@ -256,7 +265,7 @@ async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubSt
         (ADMISSION_CHECKS, check("mk", controller=MULTIKUEUE, parameters={"name": "cfg"})),
         (MULTIKUEUE_CONFIGS, config),
     ):
-        stage.hub.put(resource, tree)
+        stage.hub.put(resource, stored)
     for verb in ("list", "get"):
         stage.worker.add_fault(Hang(verb=verb, times=None))
     answer = await asyncio.wait_for(stage.get("job/queue"), PATIENCE)
@@ -298,3 +307,39 @@ async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path)
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         archive.close()
+
+
+@pytest.mark.parametrize(("days", "level"), [(20, "warns"), (-1, "stops")])
+@pytest.mark.finding("hub-and-sdk", 7, "nobody was told that a worker's client certificate ends, or has ended")
+async def test_the_fleet_check_knows_when_a_client_certificate_ends(days: int, level: str) -> None:
+    made = datetime.now(UTC) - timedelta(days=10)
+    policy = CertificatePolicy(("multikueue",), serving_life=timedelta(days=10 + days), ahead=timedelta(0))
+    material = renew(None, policy, made)[0]
+    pair = {"client-certificate-data": material.tls_crt, "client-key-data": material.tls_key}
+    async with FakeCluster() as hub, FakeCluster(tls=serving()) as worker, hub.client() as client:
+        hub.fill({**content(checks=("mk",)), **multikueue("worker1")})
+        config = tree(worker.url)
+        config["users"][0]["user"] = {key: base64.b64encode(data).decode() for key, data in pair.items()}
+        put_worker(hub, "worker1", yaml.safe_dump(config))
+        async with Workers(client, connect=lambda config: Client.connect(config, settings=QUICK)) as workers:
+            report = await check_fleet(client, workers)
+    findings = report.worker("worker1").check("credentials").findings
+    (finding,) = [each for each in findings if "the client certificate end" in each.problem]
+    assert finding.level == level
+    assert "Secret kueue-system/worker1-secret" in finding.problem
+
+
+@pytest.mark.finding("hub-and-sdk", 15, "the hub showed no metrics")
+async def test_the_hub_shows_how_it_does_to_who_may_see_it(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        hub = HubProcess(tmp_path, stack, 1 << 16)
+        connector = aiohttp.TCPConnector(ssl=hub.trusting())
+        url, headers = f"https://localhost:{hub.metrics_port}/metrics", {"Authorization": "Bearer scraper"}
+        async with aiohttp.ClientSession(connector=connector) as session:
+            async with session.get(url, headers=headers) as answer:
+                shown = await answer.text()
+            async with session.get(url) as refused:
+                assert refused.status == 401
+    for name in ("kept_bytes", "kept_bytes_limit", "log_streams_limit", "log_gaps_total", "set_aside_total"):
+        assert f"\ntrainplane_hub_{name} " in shown
+    assert "rest_client_requests_total{" in shown
