@@ -15,6 +15,7 @@ from trainplane.hub.errors import PodRefusedError
 from trainplane.hub.kept.owners import Owners
 from trainplane.hub.kept.pod import Pod, parse
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
+from trainplane.kube.limiter import LimiterSettings
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.reflector import Reflector
@@ -35,6 +36,9 @@ PROBE_SECONDS: Final = 5.0
 PROBE_INTERVAL: Final = 60.0
 """Seconds between two questions whether a cluster answers, while its watch does not fail: only a server that holds
 connections and says nothing is found by them."""
+OPENING: Final = LimiterSettings(initial=2, most=16)
+"""Logs of a cluster that are being opened at once. After a start a hub opens those of all its workers together, each
+with a handshake: were they many at a time, all would be late and begin anew."""
 _BY_JOB: Final = "job"
 
 
@@ -59,7 +63,7 @@ class Mirror:
     ) -> None:
         self.name = name
         self.client = client
-        self.logs = client.apart(streams=streams)
+        self.logs = client.apart(OPENING, streams=streams)
         """For logs alone: however many streams there are or wait to open, no watch and no question waits for them."""
         self.owners = Owners(client)
         self.accepted: dict[str, str] = {}
