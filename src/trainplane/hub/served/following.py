@@ -58,7 +58,9 @@ class Follow:
         self._form = Form(query)
         self._places: dict[Rank, list[_Place]] = {}
         """By rank: where its last run is read, and before it runs that were left and may still bring lines."""
+        self._runs: dict[Rank, list[Run]] = {}
         self._cluster = ""
+        """As of the beginning of a round: what changes meanwhile begins another."""
         self._woken = asyncio.Event()
 
     async def text(self) -> AsyncGenerator[bytes, None]:
@@ -73,17 +75,18 @@ class Follow:
             while True:
                 news = self._job.news
                 self._woken.clear()
+                self._runs, self._cluster = self._chosen(), _cluster(self._job)
                 await self._join()
-                self._cluster = _cluster(self._job)
                 stands = True
                 for rank in list(self._places):
                     if text := await self._next(rank):
                         stands = False
                         yield text
-                if stands and self._is_over():
+                if not stands:
+                    continue
+                if self._is_over() and not (news.is_set() or self._woken.is_set()):
                     return
-                if stands:
-                    await _first(news, self._woken)
+                await _first(news, self._woken)
         finally:
             for places in self._places.values():
                 for place in places:
@@ -116,7 +119,7 @@ class Follow:
 
     async def _join(self) -> None:
         """Take up ranks that have begun meanwhile."""
-        for rank, runs in self._chosen().items():
+        for rank, runs in self._runs.items():
             if rank not in self._places:
                 run = runs[-1]
                 beginning = Beginning(run.journal, self._query, self._now, run.journal.end)
@@ -137,7 +140,7 @@ class Follow:
         """Return the run that came after one that is at its end, or was left."""
         if not self._is_done(run):
             return None
-        runs = self._chosen().get(rank, [])
+        runs = self._runs.get(rank, [])
         places = [place for place, known in enumerate(runs) if known.journal is run.journal]
         return runs[places[0] + 1] if places and places[0] + 1 < len(runs) else None
 
