@@ -18,6 +18,7 @@ from trainplane.hub.kept.follower import ENDED, GONE, Follower
 from trainplane.hub.kept.lines import NOTE, text_of
 from trainplane.hub.kept.retention import Retention
 from trainplane.hub.kept.streams import Streams
+from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
@@ -49,6 +50,7 @@ class Stage:
         self.job: KeptJob = self.archive.admit("job-1", "team", "x", NAMESPACE_UID)
         self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
         self.printed: list[bytes] = []
+        self.is_whole = True
         self.streams = Streams("worker worker1", 4, 4)
         self.set(state="running")
 
@@ -368,3 +370,29 @@ async def test_a_log_without_a_place_is_read_by_turns_and_says_so(stage: Stage) 
             stage.print(3)
             await stage.until_kept()
     assert stage.streams.refused >= 2
+
+
+async def test_half_a_line_that_is_read_by_turns_is_kept_when_it_is_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a container that runs has printed last may still go on."""
+    read = containerlogs.read
+
+    async def halved(*place: Any, **query: Any) -> AsyncIterator[containerlogs.Batch]:
+        held = b""
+        async for batch in read(*place, **query):
+            cut = bool(batch.lines) and not stage.is_whole
+            held = batch.lines[-1] if cut else held
+            yield batch._replace(lines=batch.lines[:-1]) if cut else batch
+        if held:
+            yield containerlogs.Batch([], held[:-3])
+
+    monkeypatch.setattr(containerlogs, "read", halved)
+    stage.streams = Streams("worker worker1", 0, 1)
+    stage.is_whole = False
+    stage.print(3)
+    async with stage.following():
+        async with asyncio.timeout(PATIENCE):
+            await until(lambda: stage.texts() == stage.printed[:2])
+        stage.is_whole = True
+        await stage.until_kept()
