@@ -211,11 +211,13 @@ class HubProcess(Served):
         }
         self.api.put(CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP, "namespace": "kube-system"}, "data": data})
         keep_bytes = 4 * log_bytes + (1 << 20)
+        self.metrics_port = free_port()
         self.start(
             "trainplane.hub",
             f"--data={folder / 'data'}",
             "--namespace=hub",
             "--listen=127.0.0.1:0",
+            f"--metrics=127.0.0.1:{self.metrics_port}",
             f"--keep-job-bytes={keep_bytes}",
             "--readers-per-namespace=256",  # all users of these tests are of one
             f"--tls-cert-dir={self.certificates}",

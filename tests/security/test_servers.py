@@ -239,6 +239,19 @@ async def test_read_metrics_without_a_right(operator: OperatorProcess, token: st
     assert not token or token not in operator.log.read_text()
 
 
+@pytest.mark.parametrize(("token", "status"), [("", 401), ("of my own making", 401), ("tenant", 403), ("scraper", 200)])
+@pytest.mark.attack("anybody on the network", "the names of clusters and how they do, from the hub's metrics")
+async def test_read_the_hubs_metrics_without_a_right(hub: HubProcess, token: str, status: int) -> None:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    connector = aiohttp.TCPConnector(ssl=hub.trusting())
+    url = f"https://localhost:{hub.metrics_port}/metrics"
+    async with aiohttp.ClientSession(connector=connector) as session, session.get(url, headers=headers) as answer:
+        text = await answer.text()
+        assert answer.status == status
+        assert ("trainplane_hub" in text) == (status == 200)
+    assert not token or token not in hub.log.read_text()
+
+
 @pytest.mark.attack("a user of the hub", "that all others wait, by asking for the last 999,999,999 lines")
 async def test_hold_the_hub_with_a_long_tail(hub: HubProcess, report: SuiteReport) -> None:
     stalls, patience = [], aiohttp.ClientTimeout(total=None)

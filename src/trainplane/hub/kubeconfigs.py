@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from trainplane.kube import strictyaml
+from trainplane.kube import pki, strictyaml
 from trainplane.kube.config import Config
 from trainplane.kube.credentials import StaticCredentials, bearer, impersonation
 from trainplane.kube.errors import ConfigError
@@ -98,6 +98,8 @@ class Kubeconfig:
     """How to reach the worker: exactly what was judged. None if it must not be used."""
     token_end: datetime | None = None
     """When its bearer token ends; None where it has none or does not say."""
+    certificate_end: datetime | None = None
+    """When its client certificate ends; None where it has none."""
     refusals: tuple[str, ...] = ()
     """Why it must not be used, each with its place and what to do; empty if it may."""
 
@@ -120,7 +122,15 @@ def judge(text: str, environ: Mapping[str, str] | None = None) -> Kubeconfig:
         config = _config(context, os.environ if environ is None else environ)
     except ConfigError as error:
         return _refused((str(error),))
-    return Kubeconfig(config, token_end(context.user.token))
+    return Kubeconfig(config, token_end(context.user.token), certificate_end(context.user.certificate))
+
+
+def certificate_end(certificate: str | None) -> datetime | None:
+    """Return when a client certificate in PEM ends, None if there is none or it does not say."""
+    try:
+        return None if certificate is None else pki.not_after(certificate.encode())
+    except ValueError:
+        return None
 
 
 def token_end(token: str) -> datetime | None:

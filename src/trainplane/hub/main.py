@@ -1,9 +1,10 @@
 """The composition root of the hub server: everything that runs in its process, and what depends on what.
 
     hub client ─┬─ jobs         TrainJobs and Workloads, mirrored
-                ├─ workers ──── keeper   mirrors every cluster's pods, follows their logs ──► archive (the volume)
+                ├─ watched      who the workers are, mirrored
+                │    └ workers ─ keeper   mirrors every cluster's pods, follows their logs ──► archive (the volume)
                 ├─ authority    who may speak for users; what users may
-                └─ server ───── api      answers from jobs, keeper and archive
+                └─ server ───── api      answers from jobs, keeper and archive; metrics beside it
 
 It ends on SIGTERM or SIGINT. It may be killed at any moment: what is on the volume is whole, and the next process goes
 on where this one was. One process at a time has the volume; there is nothing to elect.
@@ -16,48 +17,53 @@ import contextlib
 import logging
 import signal
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.certificates import certificates
 from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
+from trainplane.hub.metrics import HubMetrics
 from trainplane.hub.served.api import Api
 from trainplane.hub.served.authority import Authorizer, load_front_proxy
 from trainplane.hub.served.fronts import AUDIENCE, Fronts
 from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.serving import Server, follow_front_proxy
+from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.config import load_config
 from trainplane.kube.connection import ConnectionSettings
+from trainplane.kube.health import LoopLag
+from trainplane.kube.metrics import Metrics
+from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.tokenreview import TokenReviewer
-from trainplane.kube.transport import TransportSettings
+from trainplane.kube.transport import Transport, TransportSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainplane.hub.settings import Settings
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
 
 log = logging.getLogger(__name__)
 
-_STREAMS: Final = KeeperSettings().streams + 256
-
 WORKER_TRANSPORT: Final = TransportSettings(
     attempts=2,
     patience_seconds=5.0,
-    streams=_STREAMS,
     connection=ConnectionSettings(connect_seconds=4.0, keepalive_seconds=4),
 )
 """Towards a worker: notice within seconds that it is cut off, and try again within seconds. Whoever follows a log has
 its own patience, and a pod that finished while its worker was away may be deleted soon after the worker is back."""
 
 
-def connect_worker(config: Config) -> Client:
-    """Return a client of a worker."""
-    return Client.connect(config, settings=WORKER_TRANSPORT)
+def connect_worker(config: Config, requested: Callable[[str, str, int | str], None] | None = None) -> Client:
+    """Return a client of a worker; `requested` hears of each request to it."""
+    return Client(Transport(config, settings=WORKER_TRANSPORT, requested=requested))
 
 
 @dataclass
@@ -67,13 +73,17 @@ class Hub:
     settings: Settings
     client: Client
     clock: Clock = field(default_factory=SystemClock)
+    metrics: Metrics = field(default_factory=lambda: Metrics(SystemClock()))
 
     def __post_init__(self) -> None:
         settings, client, clock = self.settings, self.client, self.clock
         self.archive = Archive(settings.data, settings.retention, clock)
-        self.workers = Workers(client, namespace=settings.kueue_namespace, connect=connect_worker)
+        self.watched = Watched(client, clock, namespace=settings.kueue_namespace)
+        connect = partial(connect_worker, requested=self.metrics.requested)
+        self.workers = Workers(self.watched, namespace=settings.kueue_namespace, connect=connect)
         self.jobs = Jobs(client, clock)
-        self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock)
+        keeping = KeeperSettings(streams=settings.streams)
+        self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
         self.authorizer = Authorizer(client, clock)
         self.readers = Readers(settings.readers)
         self.api = Api(
@@ -86,7 +96,11 @@ class Hub:
             clock,
             self.readers,
             self.behind,
+            settings.worker_seconds,
         )
+        self.counts = HubMetrics(self.metrics.registry, self.keeper, self.archive, self.readers)
+        self.lag = LoopLag(clock)
+        self.metrics.loop_lag(self.lag.take_worst)
         self.tls = ServingContext()
         self.certificates = certificates(
             client,
@@ -106,7 +120,15 @@ class Hub:
         """Run until `stop`; raises what broke."""
         proxy = await load_front_proxy(self.client)
         fronts = self._fronts()
-        server = Server(self.api, proxy, self.settings.listen, tls=self.tls, ready=self.unready, fronts=fronts)
+        server = Server(
+            self.api,
+            proxy,
+            self.settings.listen,
+            tls=self.tls,
+            ready=self.unready,
+            fronts=fronts,
+            answered=self.counts.answered,
+        )
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.archive.close)
             stack.callback(self.readers.close)
@@ -114,13 +136,21 @@ class Hub:
             if isinstance(self.certificates, FileCertificates):
                 self.certificates.load()
             await stack.enter_async_context(server.listener)
+            if self.settings.metrics is not None:
+                access = PathAccess(self.client, self.clock)
+                metrics = self.metrics.server(self.settings.metrics, tls=self.tls.context, access=access)
+                await stack.enter_async_context(metrics)
             async with asyncio.TaskGroup() as group:
                 parts = [
+                    group.create_task(self.lag.run(), name="lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                     group.create_task(self.keeper.run(), name="keeper"),
                     group.create_task(follow_front_proxy(self.client, server, self.clock), name="front-proxy"),
-                    *(group.create_task(reflector.run()) for reflector in self.jobs.reflectors),
+                    *(
+                        group.create_task(reflector.run())
+                        for reflector in (*self.jobs.reflectors, *self.watched.reflectors)
+                    ),
                 ]
                 log.info(
                     "hub server runs",
@@ -154,8 +184,9 @@ class Hub:
 
 async def serve(settings: Settings) -> None:
     """Run the hub server until a signal ends it."""
-    async with Client.connect(load_config(settings.kubeconfig)) as client:
-        hub = Hub(settings, client)
+    metrics = Metrics(SystemClock())
+    async with Client(Transport(load_config(settings.kubeconfig), requested=metrics.requested)) as client:
+        hub = Hub(settings, client, metrics=metrics)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, hub.stop)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trainplane.hub.kept.keeper import KeeperSettings
 from trainplane.hub.kept.retention import Retention
 from trainplane.hub.served.readers import ReaderSettings
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
+from trainplane.hub.workers import WORKER_SECONDS
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.listener import ListenerSettings
 
@@ -50,10 +52,16 @@ class Settings:
     """`system:serviceaccount:NAMESPACE:NAME` of the fronts that may speak for users; None: there are none."""
     listen: ListenerSettings = field(default_factory=lambda: _listen(8443))
     """Where the API server calls."""
+    metrics: ListenerSettings | None = None
+    """Where metrics are read, over TLS, by who may `get` /metrics on the hub; None: nowhere."""
     retention: Retention = field(default_factory=Retention)
     """How much is kept, and for how long."""
     readers: ReaderSettings = field(default_factory=ReaderSettings)
     """How many logs are read at once."""
+    streams: int = KeeperSettings().streams
+    """Logs that are followed at once on each cluster; more are read every few seconds."""
+    worker_seconds: float = WORKER_SECONDS
+    """Seconds that each worker may take to be read for an answer about events or a queue."""
     log_level: str = "info"
     """`debug`, `info`, `warning` or `error`."""
 
@@ -70,6 +78,7 @@ def parse(arguments: Sequence[str]) -> Settings:
         certificates=flags.tls_cert_dir,
         front_account=flags.front_account,
         listen=listen_at(flags.listen),
+        metrics=None if flags.metrics is None else listen_at(flags.metrics),
         retention=Retention(
             flags.keep_job_bytes,
             flags.keep_total_bytes,
@@ -79,6 +88,8 @@ def parse(arguments: Sequence[str]) -> Settings:
             flags.keep_total_files,
         ),
         readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
+        streams=flags.streams,
+        worker_seconds=flags.worker_timeout,
         log_level=flags.log_level,
     )
 
@@ -100,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
     parser.add_argument("--front-account", help="system:serviceaccount:NAMESPACE:NAME of the fronts, if there are any")
     parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    parser.add_argument("--metrics", type=address, help="HOST:PORT or :PORT for Prometheus; default: no metrics")
     parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
     parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")
@@ -110,6 +122,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--readers", type=int, default=readers.total, help="logs that are read at once, 256")
     parser.add_argument("--readers-per-user", type=int, default=readers.user, help="of them by one user, 16")
     parser.add_argument("--readers-per-namespace", type=int, default=readers.namespace, help="of one namespace, 64")
+    parser.add_argument(
+        "--streams", type=int, default=KeeperSettings().streams, help="logs followed on a cluster, 1024"
+    )
+    parser.add_argument("--worker-timeout", type=_duration, default=WORKER_SECONDS, help="that a worker may take, 10s")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
 

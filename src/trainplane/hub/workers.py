@@ -27,18 +27,33 @@ from trainplane.kube.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
     from typing import Self
 
     from trainplane.api.tree import Tree
+    from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
+    from trainplane.kube.resource import Resource
 
 NAMESPACE: Final = "kueue-system"
 """Where Kueue is installed, and so where its Secrets are, unless somebody chose otherwise."""
+WORKER_SECONDS: Final = 10.0
+"""Seconds that a worker may take to be read for somebody's answer: the API server cuts a request after 60, a worker
+that hangs must not hold up what all others say, and one that is well needs less than one."""
 _MOST_BYTES: Final = 1 << 20
 """Of a kubeconfig in a file; a Secret cannot hold more."""
 _MOST_KEYS: Final = 5
 """Of a Secret that are named where the right one is missing."""
+
+
+class Reads(Protocol):
+    """Reads objects of the hub: its `Client`, or mirrors of them (`watched`)."""
+
+    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Tree:
+        """Return an object; raises NotFoundError."""
+
+    async def list_all(self, resource: Resource) -> list[Tree]:
+        """Return all objects."""
 
 
 class Connect(Protocol):
@@ -68,15 +83,21 @@ class _Connection:
     former: Client | None = None
     """The client of the kubeconfig before. Who still reads through it may end; it closes when the next comes."""
 
+    async def close(self) -> None:
+        await self.client.close()
+        if self.former is not None:
+            await self.former.close()
+
 
 class Workers:
     """Clients of a hub's workers. Use within one event loop; `close` it, or use `async with`.
 
     Each call of `client` reads the MultiKueueCluster and its Secret, so a worker that was added, removed or given other
-    credentials is what the call says; the client stays the same while the kubeconfig does.
+    credentials is what the call says; the client stays the same while the kubeconfig does. Who calls it often reads
+    through mirrors (`watched.Watched`).
     """
 
-    def __init__(self, hub: Client, *, namespace: str = NAMESPACE, connect: Connect = Client.connect) -> None:
+    def __init__(self, hub: Reads, *, namespace: str = NAMESPACE, connect: Connect = Client.connect) -> None:
         self.hub = hub
         self.namespace = namespace
         self._connect = connect
@@ -113,13 +134,17 @@ class Workers:
             await known.former.close()
         return client
 
+    async def forget(self, name: str) -> None:
+        """Close the connections of a worker that is none any more."""
+        connection = self._connections.pop(name, None)
+        if connection is not None:
+            await connection.close()
+
     async def close(self) -> None:
         """Close every worker's connections; the hub's client is the caller's."""
         connections, self._connections = self._connections, {}
         for connection in connections.values():
-            await connection.client.close()
-            if connection.former is not None:
-                await connection.former.close()
+            await connection.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,6 +200,17 @@ def reaching(cluster: str) -> Iterator[None]:
         yield
     except (TransportError, StreamError, ConfigError, UnauthorizedError, UnavailableError) as error:
         raise WorkerUnreachableError(cluster, error) from error
+
+
+@contextlib.asynccontextmanager
+async def answering(cluster: str, clock: Clock, seconds: float = WORKER_SECONDS) -> AsyncIterator[None]:
+    """Do as `reaching` does, and raise WorkerUnreachableError also if the block takes longer than so many seconds."""
+    try:
+        async with clock.timeout(seconds):
+            with reaching(cluster):
+                yield
+    except TimeoutError as error:
+        raise WorkerUnreachableError(cluster, TimeoutError(f"no answer within {seconds:g} s")) from error
 
 
 def _read_file(name: str, where: str) -> str:

@@ -77,9 +77,9 @@ class Client:
             config = load_config(clock=clock)
         return cls(Transport(config, settings=settings, clock=clock))
 
-    def apart(self, limiter: LimiterSettings | None = None) -> Client:
+    def apart(self, limiter: LimiterSettings | None = None, *, streams: int | None = None) -> Client:
         """Return a client of the same cluster whose requests never wait behind this one's; close it on its own."""
-        return Client(self.transport.apart(limiter))
+        return Client(self.transport.apart(limiter, streams=streams))
 
     def permitted(self, permit: Permit) -> Client:
         """Return a client over the same connections that calls `permit` before each write goes out, repeats included.

@@ -90,7 +90,10 @@ def renew(current: Material | None, policy: CertificatePolicy, now: datetime) ->
 
 def not_after(certificate: bytes) -> datetime:
     """Return when the first certificate of a PEM text ends; raises ValueError if it is none."""
-    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    try:
+        return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    except x509.InvalidVersion as error:
+        raise ValueError(str(error)) from error
 
 
 def _authority_fault(

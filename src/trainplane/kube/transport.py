@@ -129,6 +129,7 @@ class Transport:
         connections = self.settings.limiter.most + self.settings.streams
         self._connection = Connection(config, self.settings.connection, self._clock, connections=connections)
         self._streams = 0
+        self._open: set[aiohttp.ClientResponse] = set()
         self._warned: set[str] = set()
 
     async def request(
@@ -159,13 +160,14 @@ class Transport:
         response, content = await self._insist(exchange)
         return Response(response.status, response.headers, content)
 
-    def apart(self, limiter: LimiterSettings | None = None) -> Transport:
+    def apart(self, limiter: LimiterSettings | None = None, *, streams: int | None = None) -> Transport:
         """Return a transport to the same server with connections and a limit of its own.
 
         What goes through it never waits behind what goes through this one. It shares the credentials and is closed by
         whoever asked for it.
         """
         settings = self.settings if limiter is None else replace(self.settings, limiter=limiter)
+        settings = settings if streams is None else replace(settings, streams=streams)
         return Transport(
             self.config, settings=settings, clock=self._clock, jitter=self._jitter, requested=self._requested
         )
@@ -183,9 +185,11 @@ class Transport:
             exchange = _Exchange("GET", path, accept=accept, seconds=total_seconds, is_stream=True)
             response, _ = await self._insist(exchange)
             chunks = self._chunks(response, path)
+            self._open.add(response)
             try:
                 yield chunks
             finally:
+                self._open.discard(response)
                 await chunks.aclose()
                 response.close()
 
@@ -201,6 +205,9 @@ class Transport:
 
     async def close(self) -> None:
         """Close every connection; streams that are open end with StreamError."""
+        for response in self._open:
+            # aiohttp lets go of a connection that it closes itself without a word to who reads from it.
+            response.content.set_exception(ConnectionResetError("the client was closed"))
         await self._connection.close()
 
     async def __aenter__(self) -> Self:

@@ -19,6 +19,7 @@ from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.jobs import Jobs
 from trainplane.hub.kept.keeper import Keeper, KeeperSettings
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.metrics import HubMetrics
 from trainplane.hub.resources import (
     JOBS,
     JOBSETS,
@@ -35,6 +36,7 @@ from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.metrics import Metrics
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import TransportSettings
@@ -79,6 +81,9 @@ class FakeWorkers:
             raise NoSuchWorkerError(name)
         return self.clients[name]
 
+    async def forget(self, name: str) -> None:
+        """Do nothing: who made a client closes it."""
+
 
 class Rules:
     """Who may do what; everybody everything until told otherwise."""
@@ -102,8 +107,9 @@ def reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 class HubStage:
     """Use `async with`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
+        self.settings = KeeperSettings(interval=0.05, flush_interval=0.05, **settings)
         self.hub = FakeServer()
         self.worker = FakeServer()
         self.rules = Rules()
@@ -131,15 +137,23 @@ class HubStage:
         clock = self.clock
         self.archive = Archive(self.folder / "data", Retention(), clock)
         self.jobs = Jobs(self.hub_client, clock)
-        settings = KeeperSettings(interval=0.05, flush_interval=0.05)
-        self.keeper = Keeper(self.hub_client, self.workers, self.jobs, self.archive, clock=clock, settings=settings)  # type: ignore[arg-type]
+        self.keeper = Keeper(
+            self.hub_client,
+            self.workers,  # type: ignore[arg-type]
+            self.jobs,
+            self.archive,
+            clock=clock,
+            settings=self.settings,
+        )
         api = Api(self.hub_client, self.workers, self.jobs, self.keeper, self.archive, self.rules, clock)  # type: ignore[arg-type]
         serving = ServingContext()
         pair = self.authority.issue("serving", "hub", hosts=("127.0.0.1",))
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
-        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready)
+        self.metrics = Metrics(clock)
+        counts = HubMetrics(self.metrics.registry, self.keeper, self.archive, api.readers)
+        self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready, answered=counts.answered)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port
@@ -196,7 +210,7 @@ class HubStage:
     def put_owners(self, server: FakeServer, of: str, job: str) -> dict[str, Any]:
         """Store what a TrainJob's pods are made by, on a worker with MultiKueue's copy of it; return the last owner."""
         uid = of
-        if server is self.worker:
+        if server is not self.hub:
             uid = f"copy-of-{of}"
             labels = {LABEL_ORIGIN: "multikueue", PREBUILT_WORKLOAD: f"trainjob-{of}"}
             server.put(TRAINJOBS, {"metadata": {"name": job, "namespace": "team", "uid": uid, "labels": labels}})
@@ -216,6 +230,12 @@ class HubStage:
     def print(logs: ContainerLogs, count: int, first: int = 0) -> None:
         for number in range(first, first + count):
             logs.write(START + number * SECOND // 50, b"line %d" % number)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return what a metric shows now."""
+        value = self.metrics.registry.get_sample_value(name, labels)
+        assert value is not None, name
+        return value
 
     # -- what a user sees -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,10 @@ import msgspec
 from tests.unit.hub.hubstage import HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
 from trainplane.hub.kept.archive import Archive
+from trainplane.hub.kept.records import PodRecord, decode, encode
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.served import logs
+from trainplane.hub.served.logquery import LogQuery
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
@@ -88,3 +91,27 @@ async def test_its_namespace_is_noted_once_its_trainjob_is_seen(tmp_path: Path) 
         former = stage.archive.job("job-0")
         assert former is not None
         assert (former.record.namespace_uid, former.record.deleted is None) == ("", False)
+
+
+async def test_pods_that_the_hub_sees_at_once_are_in_their_own_clusters_order(tmp_path: Path) -> None:
+    """And so are those of an older release, whose records say nothing."""
+    clock = FakeClock()
+    archive = Archive(tmp_path / "data", Retention(), clock)
+    job = archive.admit("job-1", "team", "x", NAMESPACE_UID)
+    for name, created in (("b-new", "05:02:00"), ("a-old", "05:01:00")):
+        tree = pod(f"x-node-0-0-{name}", created=f"2026-11-15T{created}Z")
+        kept = archive.put_pod(job, "worker1", parsed(tree))
+        archive.append(job, kept.journal("node", 0), numbered(1, text=name))
+        await clock.advance(0.001)
+    assert b"".join(logs.read(job, LogQuery(), 0)) == b"b-new 0\n"
+    archive.close()
+    for path in (tmp_path / "data/jobs/job-1").glob("*/pod.json"):
+        record = decode(path.read_bytes(), PodRecord)
+        older = msgspec.defstruct("PodRecord", [("cluster", str), ("pod", msgspec.Raw), ("job", str)])
+        path.write_bytes(encode(older(record.cluster, record.pod, record.job)))
+    archive = Archive(tmp_path / "data", Retention(), clock)
+    found = archive.job("job-1")
+    assert found is not None
+    assert archive.set_aside.count == 0
+    assert b"".join(logs.read(found, LogQuery(), 0)) == b"b-new 0\n"
+    archive.close()

@@ -91,6 +91,22 @@ def test_a_token_is_spoken_of_before_it_ends(left: timedelta, level: str | None,
         assert "kubectl create token" in check.findings[0].remedy
 
 
+@pytest.mark.parametrize(
+    ("left", "level", "text"),
+    [
+        (timedelta(days=31), None, ""),
+        (timedelta(days=29, hours=1), "warns", "the client certificate ends at 2026-10-30 13:00 UTC, in 29 days"),
+        (timedelta(0), "stops", "the client certificate ended at 2026-10-01 12:00 UTC"),
+    ],
+)
+def test_a_client_certificate_is_spoken_of_before_it_ends(left: timedelta, level: str | None, text: str) -> None:
+    check = judge_credentials(worker_facts(certificate_end=NOW + left), NOW)
+    assert check.level == level
+    if level:
+        assert text in check.findings[0].problem
+        assert "signed by the worker's authority" in check.findings[0].remedy
+
+
 def judged(cluster: ClusterFacts) -> list[str]:
     return [finding.problem for finding in judge_versions(fleet_facts(), cluster, is_hub=False).findings]
 

@@ -17,6 +17,8 @@ from trainplane.hub.kept.archive import Archive
 from trainplane.hub.kept.follower import ENDED, GONE, Follower
 from trainplane.hub.kept.lines import NOTE, text_of
 from trainplane.hub.kept.retention import Retention
+from trainplane.hub.kept.streams import Streams
+from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
@@ -48,6 +50,8 @@ class Stage:
         self.job: KeptJob = self.archive.admit("job-1", "team", "x", NAMESPACE_UID)
         self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
         self.printed: list[bytes] = []
+        self.is_whole = True
+        self.streams = Streams("worker worker1", 4, 4)
         self.set(state="running")
 
     def set(self, **status: Any) -> None:
@@ -79,7 +83,7 @@ class Stage:
             "node",
             lambda: self.client,
             self.clock,
-            asyncio.Semaphore(4),
+            lambda: self.streams,
             backoff=Backoff(base=0.01, cap=0.05),
             random=Random(1),  # noqa: S311 jitter is no secret
         )
@@ -355,16 +359,40 @@ async def test_a_worker_that_refuses_is_not_asked_over_and_over(stage: Stage) ->
         assert "403" in str(follower.problem)
 
 
-async def test_streams_wait_for_a_place(stage: Stage) -> None:
+async def test_a_log_without_a_place_is_read_by_turns_and_says_so(stage: Stage) -> None:
+    stage.streams = Streams("worker worker1", 1, 1)
     stage.print(3)
-    follower = stage.follower()
-    follower.places = asyncio.Semaphore(1)
-    await follower.places.acquire()
-    task = asyncio.create_task(follower.run())
-    for _ in range(50):
-        await asyncio.sleep(0)
-    assert stage.logs.opened == 0
-    follower.places.release()
-    await stage.until_kept()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    with stage.streams.place() as has_place:
+        assert has_place
+        async with stage.following() as follower:
+            await stage.until_kept()
+            assert "1 logs of worker worker1 are followed already" in str(follower.problem)
+            stage.print(3)
+            await stage.until_kept()
+    assert stage.streams.refused >= 2
+
+
+async def test_half_a_line_that_is_read_by_turns_is_kept_when_it_is_whole(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a container that runs has printed last may still go on."""
+    read = containerlogs.read
+
+    async def halved(*place: Any, **query: Any) -> AsyncIterator[containerlogs.Batch]:
+        held = b""
+        async for batch in read(*place, **query):
+            cut = bool(batch.lines) and not stage.is_whole
+            held = batch.lines[-1] if cut else held
+            yield batch._replace(lines=batch.lines[:-1]) if cut else batch
+        if held:
+            yield containerlogs.Batch([], held[:-3])
+
+    monkeypatch.setattr(containerlogs, "read", halved)
+    stage.streams = Streams("worker worker1", 0, 1)
+    stage.is_whole = False
+    stage.print(3)
+    async with stage.following():
+        async with asyncio.timeout(PATIENCE):
+            await until(lambda: stage.texts() == stage.printed[:2])
+        stage.is_whole = True
+        await stage.until_kept()

@@ -91,7 +91,7 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
         (resource, verb, *rule.get("resourceNames", ()))
         for role in documents("rbac")
         for rule in role.get("rules", ())
-        for resource in rule["resources"]
+        for resource in rule.get("resources", ())
         for verb in set(rule["verbs"]) & writes
     }
     assert found == {
@@ -108,8 +108,8 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
     [
         ("trainer.kubeflow.org", "trainjobs", "watch"),
         ("kueue.x-k8s.io", "workloads", "watch"),
-        ("kueue.x-k8s.io", "multikueueclusters", "list"),
-        ("kueue.x-k8s.io", "multikueueconfigs", "list"),
+        ("kueue.x-k8s.io", "multikueueclusters", "watch"),
+        ("kueue.x-k8s.io", "multikueueconfigs", "watch"),
         ("", "pods", "watch"),
         ("", "pods/log", "get"),
         ("", "events", "list"),
@@ -122,6 +122,26 @@ def test_the_server_may_write_nothing_but_its_certificate_and_bundle() -> None:
 )
 def test_the_server_may_what_it_must(group: str, resource: str, verb: str) -> None:
     assert grants(find("rbac", "ClusterRole", "trainplane-hub")["rules"], group, resource, verb)
+
+
+def test_the_server_may_watch_the_workers_kubeconfigs() -> None:
+    role = find("rbac", "Role", "trainplane-hub-workers")
+    assert role["metadata"]["namespace"] == settings.Settings(data=Path()).kueue_namespace
+    assert all(grants(role["rules"], "", "secrets", verb) for verb in ("get", "list", "watch"))
+
+
+def test_metrics_are_where_the_service_says_for_who_may() -> None:
+    (container,) = find("server", "Deployment")["spec"]["template"]["spec"]["containers"]
+    listen = settings.parse(container["args"]).metrics
+    assert listen is not None
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports["metrics"] == listen.port
+    assert {"name": "metrics", "port": listen.port, "targetPort": "metrics"} in find("server", "Service")["spec"][
+        "ports"
+    ]
+    (rule,) = find("rbac", "ClusterRole", "trainplane-hub-metrics-reader")["rules"]
+    assert rule == {"nonResourceURLs": ["/metrics"], "verbs": ["get"]}
+    assert find("alerts", "PrometheusRule")["metadata"]["namespace"] == settings.Settings(data=Path()).namespace
 
 
 def test_workers_grant_what_the_view_reads_and_the_check_looks_for() -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SOON: Final = timedelta(days=7)
 """Before its end, a token is spoken of: who makes new ones may be on leave."""
+_SOON_CERTIFICATE: Final = timedelta(days=30)
+"""Before its end, a client certificate is spoken of: somebody must sign a new one, and it was good for a year."""
 _OLDEST_KUEUE: Final = (0, 17)
 """The first Kueue that speaks `spec.runtimePatches`."""
 _OF_KUBECONFIGS: Final = frozenset({"BadKubeConfig", "InsecureKubeConfig"})
@@ -61,7 +63,7 @@ def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
     """Say whether Kueue may use a worker's kubeconfig, and whether the worker lets its owner do what it must."""
     remedy = "until then nothing here uses this kubeconfig; Kueue itself refuses most such (InsecureKubeConfig)"
     findings = [Finding("stops", f"{worker.place}: {refusal}", remedy) for refusal in worker.refusals]
-    findings += _token(worker, now)
+    findings += _ends(worker, now)
     permissions = worker.permissions
     if isinstance(permissions, Unseen):
         problem = f"what MultiKueue's credentials may do cannot be asked: {permissions.detail}"
@@ -102,16 +104,21 @@ def _denied(permissions: Mapping[Permission, bool]) -> Iterator[str]:
         yield f"{', '.join(verbs)} {resource}"
 
 
-def _token(worker: WorkerFacts, now: datetime) -> Iterator[Finding]:
-    end = worker.token_end
-    if end is None or end - now > _SOON:
-        return
-    when = f"{end:%Y-%m-%d %H:%M} UTC"
-    remedy = f"make a new one on the worker (kubectl create token) and put it into {worker.place}"
-    if end <= now:
-        yield Finding("stops", f"{worker.place}: the token ended at {when}", remedy)
-    else:
-        yield Finding("warns", f"{worker.place}: the token ends at {when}, in {_span(end - now)}", remedy)
+def _ends(worker: WorkerFacts, now: datetime) -> Iterator[Finding]:
+    """Speak of credentials that end soon, or have ended."""
+    token = f"make a new one on the worker (kubectl create token) and put it into {worker.place}"
+    certificate = f"have a new one signed by the worker's authority, and put it with its key into {worker.place}"
+    for what, end, soon, remedy in (
+        ("token", worker.token_end, _SOON, token),
+        ("client certificate", worker.certificate_end, _SOON_CERTIFICATE, certificate),
+    ):
+        if end is None or end - now > soon:
+            continue
+        when = f"{end:%Y-%m-%d %H:%M} UTC"
+        if end <= now:
+            yield Finding("stops", f"{worker.place}: the {what} ended at {when}", remedy)
+        else:
+            yield Finding("warns", f"{worker.place}: the {what} ends at {when}, in {_span(end - now)}", remedy)
 
 
 def _span(length: timedelta) -> str:

@@ -154,6 +154,7 @@ class WorkerFacts:
     refusals: tuple[str, ...] = ()
     """Why the kubeconfig must not be used."""
     token_end: datetime | None = None
+    certificate_end: datetime | None = None
     trouble: str = ""
     """Why it cannot be reached; empty if it can."""
     cluster: ClusterFacts | None = None

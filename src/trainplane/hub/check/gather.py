@@ -170,6 +170,7 @@ async def _worker(
         active=active,
         refusals=way.refusals,
         token_end=way.token_end,
+        certificate_end=way.certificate_end,
         trouble=way.trouble or trouble,
         cluster=cluster,
         permissions=permissions,
@@ -184,6 +185,7 @@ class _Way(NamedTuple):
     place: str = ""
     refusals: tuple[str, ...] = ()
     token_end: datetime | None = None
+    certificate_end: datetime | None = None
     trouble: str = ""
     client: Client | None = None
 
@@ -194,7 +196,7 @@ async def _way(name: str, workers: Workers) -> _Way:
     except WorkerCredentialsError as error:
         return _Way(trouble=error.problem)
     judged = judge(source.text)
-    way = _Way(source.place, judged.refusals, judged.token_end)
+    way = _Way(source.place, judged.refusals, judged.token_end, judged.certificate_end)
     if way.refusals:
         return way._replace(trouble="nothing is sent there: its kubeconfig must not be used")
     try:

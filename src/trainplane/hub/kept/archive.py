@@ -296,13 +296,15 @@ class Archive:
         self._by_name.setdefault((job.record.namespace, job.record.name), set()).add(job.record.uid)
 
     def _add_pod(self, job: KeptJob, cluster: str, pod: Pod) -> KeptPod:
-        kept = KeptPod(job.folder / pod.uid, cluster, pod, self.set_aside)
+        seen = max(self._clock.now().timestamp(), job.last_seen)
+        kept = KeptPod(job.folder / pod.uid, cluster, pod, self.set_aside, seen)
         data = kept.encode()
         kept.record_usage = of_file(len(data))
         self._room.make(job, FOLDER + kept.record_usage)
         self._write(lambda: _make(kept.folder, POD_FILE, data), job)
         self._sync_later(kept.folder / POD_FILE)
         job.pods[pod.uid] = kept
+        job.last_seen = seen
         self._room.charge(job, FOLDER + kept.record_usage)
         job.tell()
         return kept

@@ -7,7 +7,8 @@ on to its next run is the rest read once more, without following, and the journa
 
 What can be lost: lines printed while the worker cannot be reached, if meanwhile the kubelet rotates the log (the
 journal then says so in a line of its own), if the container restarts twice, or if the pod is deleted before the worker
-is back.
+is back. Where more containers run than can be followed (`streams`), a log is read at intervals instead, and the same
+holds of each.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.hub.errors import HubError, NotKeptError
 from trainplane.hub.kept.lines import note
 from trainplane.hub.kept.pod import parse
+from trainplane.hub.kept.streams import TURN_SECONDS
 from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from trainplane.hub.kept.journal import Journal
     from trainplane.hub.kept.keptjob import KeptJob, KeptPod
     from trainplane.hub.kept.pod import Pod
+    from trainplane.hub.kept.streams import Streams
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -70,13 +73,15 @@ class Follower:
     connect: Callable[[], Client]
     """Returns the client of the pod's cluster, as it is now."""
     clock: Clock
-    places: asyncio.Semaphore
-    """Bounds the streams that are open to one cluster."""
+    streams: Callable[[], Streams]
+    """Returns how many logs of the pod's cluster are read at a time."""
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.2, cap=10.0))
     """Waits between tries; a change of the pod ends them early, and so does the keeper when the worker is back."""
     random: Random = field(default_factory=Random)
     problem: str | None = None
-    """Why lines do not come at present, for people."""
+    """Why lines do not come at present, or come late, for people."""
+    gaps: int = 0
+    """How often lines were found to be lost."""
 
     def __post_init__(self) -> None:
         self.current = asyncio.Event()
@@ -86,6 +91,7 @@ class Follower:
         self._failures = 0
         self._doubts = 0
         self._half: tuple[Journal, bytes] | None = None
+        self._shortage: str | None = None
 
     def update(self) -> None:
         """The pod has changed, or its cluster is back."""
@@ -101,13 +107,16 @@ class Follower:
         while True:
             self._changed.clear()
             try:
+                self._shortage = None
                 wait = await self._step()
-                self.problem = None
+                self.problem = self._shortage
             except (NotFoundError, NotKeptError):
                 break
             except _DoubtError:
                 wait = DOUBT_SECONDS
             except (KubeError, HubError, OSError) as error:
+                if self.archive.job(self.job.record.uid) is not self.job:
+                    break  # it went by retention, and its worker may never be back
                 wait = self._failed(error)
             self.current.set()
             if wait is None and self._is_gone:
@@ -131,18 +140,34 @@ class Follower:
         doubt = False
         if not has_ended(self.pod.pod, self.container):
             try:
-                await self._read(client, journal, follow=True)
+                await self._read_on(client, journal)
             except _DoubtError:
                 doubt = True
         pod = await self._look(client)
         now = run_of(pod, self.container)
         if now == run and not has_ended(pod, self.container):
-            self._failures += 1
-            return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
+            return self._pause_of(doubt=doubt)
         if now == run or now == run + 1:
             await self._read(client, journal, previous=now != run)
         self.archive.finish(self.job, journal, ENDED if now in {run, run + 1} else GONE)
         return 0.0
+
+    def _pause_of(self, *, doubt: bool) -> float:
+        """Return the seconds after which to read on, of a container that runs although its stream has ended."""
+        if self._shortage is not None and not doubt:
+            return TURN_SECONDS
+        self._failures += 1
+        return DOUBT_SECONDS if doubt else self.backoff.delay(self._failures, self.random)
+
+    async def _read_on(self, client: Client, journal: Journal) -> None:
+        """Follow the log of a container that runs; read what there is of it where no more can be followed."""
+        streams = self.streams()
+        with streams.place() as is_followed:
+            if is_followed:
+                await self._read(client, journal, follow=True, is_over=False)
+        if not is_followed:
+            self.problem = self._shortage = streams.shortage
+            await self._read(client, journal, is_over=False)
 
     async def _look(self, client: Client) -> Pod:
         """Return the pod as it is now, and keep it; raises NotFoundError also if the name is another pod's."""
@@ -165,8 +190,10 @@ class Follower:
             self.archive.finish(self.job, journal, ENDED)
         return True
 
-    async def _read(self, client: Client, journal: Journal, *, follow: bool = False, previous: bool = False) -> None:
-        """Read a log from where its journal ends to where the stream does."""
+    async def _read(
+        self, client: Client, journal: Journal, *, follow: bool = False, previous: bool = False, is_over: bool = True
+    ) -> None:
+        """Read a log from where its journal ends to where the stream does; `is_over`: no more will be printed."""
         newest = journal.newest()
         resumption = Resumption([] if newest is None else journal.since(resumed_from(newest)))
         stream = containerlogs.read(
@@ -181,12 +208,12 @@ class Follower:
         self._half = None
         quiet = _Quiet(self.current)
         try:
-            async with self.places, aclosing(stream) as batches:
+            async with contextlib.nullcontext() if follow else self.streams().reads, aclosing(stream) as batches:
                 async for batch in batches:
                     quiet.disturb()
-                    self.problem = None
+                    self.problem = self._shortage
                     self._keep(journal, resumption, batch.lines)
-                    if batch.rest and not follow:
+                    if batch.rest and is_over:
                         self._keep(journal, resumption, [batch.rest])
                     elif batch.rest:  # a whole line only if the container has ended, and then it comes again
                         self._half = journal, batch.rest
@@ -205,6 +232,7 @@ class Follower:
             if self._doubts <= DOUBTS:
                 raise _DoubtError
             new = [note(new[0], _LOST), *new]
+            self.gaps += 1
         self._doubts = self._failures = 0
         self.archive.append(self.job, journal, new)
 

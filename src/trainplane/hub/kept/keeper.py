@@ -19,13 +19,17 @@ from trainplane.hub.kept.claims import Claims
 from trainplane.hub.kept.follower import GONE, Follower
 from trainplane.hub.kept.jobs import is_finished
 from trainplane.hub.kept.judge import Judge
+from trainplane.hub.kept.keptjob import in_turn
+from trainplane.hub.kept.lines import NOTE, note
 from trainplane.hub.kept.mirror import Mirror, is_refusal, pod_of
+from trainplane.hub.kept.streams import Streams
 from trainplane.kube.errors import KubeError, NotFoundError
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.hub.kept.archive import Archive
     from trainplane.hub.kept.jobs import Jobs
+    from trainplane.hub.kept.journal import Journal
     from trainplane.hub.kept.keptjob import KeptJob, KeptPod
     from trainplane.hub.kept.pod import Pod
     from trainplane.hub.workers import Workers
@@ -55,7 +59,11 @@ class KeeperSettings:
     flush_interval: float = 1.0
     """Seconds between flushes of what was written to the disk: what a machine that crashes may lose."""
     streams: int = 1024
-    """Logs followed at once on one cluster; each is a connection there and to a kubelet. More wait their turn."""
+    """Logs followed at once on one cluster; each is a connection there and to a kubelet. More are read by turns."""
+    reads: int = 16
+    """Logs read at once on one cluster beside these: ends of logs, and those that cannot be followed."""
+    removed_seconds: float = 30.0
+    """Seconds that logs of a worker wait for it after it was removed: a rename is a removal, and then a new worker."""
 
 
 class Keeper:
@@ -72,6 +80,8 @@ class Keeper:
         settings: KeeperSettings | None = None,
     ) -> None:
         self.mirrors: dict[str, Mirror] = {}
+        self.workers: tuple[str, ...] = ()
+        """The workers that there are, also those that cannot be used."""
         self.looked = asyncio.Event()
         """Set once every worker has been looked at."""
         self.refused = 0
@@ -83,11 +93,15 @@ class Keeper:
         self._archive = archive
         self._whose = Judge(hub, jobs, archive)
         self._clock = clock
-        self._settings = settings or KeeperSettings()
+        self.settings = settings or KeeperSettings()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._claims: dict[str, Claims] = {}
-        self._places: dict[str, asyncio.Semaphore] = {}
+        self.streams: dict[str, Streams] = {}
+        """By cluster: how many logs are followed there."""
+        self._gaps = 0
+        self._removed: dict[str, float] = {}
         self._followers: dict[tuple[str, str], Follower] = {}
+        self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._group = asyncio.TaskGroup()
         jobs.listen(self._job_changed)
 
@@ -99,6 +113,8 @@ class Keeper:
             self._archive.enforce()
             for kept in self._archive:
                 self._look_after(kept)
+                for pod in kept.pods.values():
+                    self._removed[pod.cluster] = self._clock.monotonic()  # until it is seen that the worker is there
             self._group.create_task(self._flush(), name="flush")
             self._start(HUB, self._hub)
             due = self._clock.monotonic()
@@ -107,12 +123,17 @@ class Keeper:
                 self.looked.set()
                 if self._clock.monotonic() >= due:
                     self._archive.enforce()
-                    due = self._clock.monotonic() + self._settings.retention_interval
-                await self._clock.sleep(self._settings.interval)
+                    due = self._clock.monotonic() + self.settings.retention_interval
+                await self._clock.sleep(self.settings.interval)
 
     def follower(self, pod: str, container: str) -> Follower | None:
         """Return who follows a container, by the pod's uid; None when nobody does (any more)."""
         return self._followers.get((pod, container))
+
+    @property
+    def gaps(self) -> int:
+        """How often lines of a log were found to be lost."""
+        return self._gaps + sum(follower.gaps for follower in self._followers.values())
 
     def problems(self, kept: KeptJob) -> list[str]:
         """Return why lines of a job do not come at present, each reason once."""
@@ -123,16 +144,15 @@ class Keeper:
         """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone as last seen."""
         metadata = job["metadata"]
         found: dict[str, tuple[str, Pod]] = {}
-        for uid, pod in (kept.pods if kept else {}).items():
+        for pod in in_turn(kept.pods.values() if kept else ()):
             try:
-                found[uid] = pod.cluster, pod.pod
+                found[pod.uid] = pod.cluster, pod.pod
             except (OSError, RecordError) as error:
                 self._archive.set_aside.tell(pod.folder, str(error))
         for mirror in self.mirrors.values():
             for now in mirror.pods(metadata["namespace"], metadata["name"], metadata["uid"]):
                 found[now.uid] = mirror.name, now
-        in_order = sorted(found.values(), key=lambda entry: (entry[1].metadata.creation_timestamp or "", entry[0]))
-        return [(cluster, pod.to_tree()) for cluster, pod in in_order]
+        return [(cluster, pod.to_tree()) for cluster, pod in found.values()]
 
     async def look_at_fleet(self) -> None:
         """Start and end mirrors as workers come and go, and find out which can be reached."""
@@ -144,9 +164,18 @@ class Keeper:
         except KubeError as error:
             log.warning("workers cannot be listed", extra={"error": str(error)})
             return
+        self.workers = listed
         for name in set(self.mirrors) - {HUB, *listed}:
             self._stop(name)
+            self._removed[name] = self._clock.monotonic()
         await asyncio.gather(*(self._look_at(name) for name in listed))
+        for name in (HUB, *listed):
+            self._removed.pop(name, None)
+        for name, since in list(self._removed.items()):
+            if self._clock.monotonic() - since >= self.settings.removed_seconds:
+                del self._removed[name]
+                self._give_up(name)
+                await self._workers.forget(name)
         await self._complete_records()
 
     async def _look_at(self, name: str) -> None:
@@ -169,7 +198,8 @@ class Keeper:
 
     def _start(self, name: str, client: Client) -> None:
         self._stop(name)
-        mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock)
+        streams = self.settings.streams + self.settings.reads
+        mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock, streams=streams)
         self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
 
@@ -180,8 +210,32 @@ class Keeper:
         if task is not None:
             task.cancel()
 
+    def _give_up(self, name: str) -> None:
+        """A worker was removed: nothing more comes of its pods. Each log that has not ended says so, once."""
+        for key, follower in self._followers.items():
+            if follower.pod.cluster == name:
+                self._following[key].cancel()
+        for kept in self._archive:
+            for pod in [pod for pod in kept.pods.values() if pod.cluster == name]:
+                for journal in pod.runs.values():
+                    self._note_removal(kept, journal, name)
+                kept.tell()
+        self.streams.pop(name, None)
+
+    def _note_removal(self, kept: KeptJob, journal: Journal, name: str) -> None:
+        last = next((line for _, line in journal.backward()), None)
+        text = f"lines may be missing here: worker {name} was removed from the hub"
+        if journal.ended is not None or last is None or (last.startswith(NOTE) and last.endswith(text.encode())):
+            return
+        try:
+            self._archive.append(kept, journal, [note(last.removeprefix(NOTE), text)])
+        except (HubError, OSError) as error:
+            log.warning("a loss cannot be noted", extra={"journal": str(journal.folder), "error": str(error)})
+        self._gaps += 1
+        log.warning(text, extra={"trainjob": f"{kept.record.namespace}/{kept.record.name}"})
+
     async def _mirror(self, mirror: Mirror) -> None:
-        async with asyncio.TaskGroup() as group:
+        async with mirror.logs, asyncio.TaskGroup() as group:
             group.create_task(mirror.reflector.run())
             for _ in range(_JUDGES):
                 group.create_task(self._claims[mirror.name].run())
@@ -296,7 +350,7 @@ class Keeper:
 
     async def _flush(self) -> None:
         while True:
-            await self._clock.sleep(self._settings.flush_interval)
+            await self._clock.sleep(self.settings.flush_interval)
             await self._archive.flush()
 
     def _follow(self, kept: KeptJob, pod: KeptPod, container: str) -> None:
@@ -305,13 +359,18 @@ class Keeper:
         if known is not None:
             known.update()
             return
-        cluster = pod.cluster
-        places = self._places.setdefault(cluster, asyncio.Semaphore(self._settings.streams))
         follower = Follower(
-            self._archive, kept, pod, container, lambda: self._client(cluster), self._clock, places=places
+            self._archive,
+            kept,
+            pod,
+            container,
+            lambda: self._client(pod.cluster),  # as it is called then: it may be renamed
+            self._clock,
+            streams=lambda: self._streams(pod.cluster),
         )
         self._followers[uid, container] = follower
-        self._group.create_task(self._run(follower, uid), name=f"follow-{pod.name}-{container}")
+        following = self._group.create_task(self._run(follower, uid), name=f"follow-{pod.name}-{container}")
+        self._following[uid, container] = following
 
     async def _run(self, follower: Follower, uid: str) -> None:
         try:
@@ -319,6 +378,8 @@ class Keeper:
         except Exception:  # a bug must not end the other followers; the pod's next change begins anew
             log.exception("follower failed", extra={"pod": follower.pod.name, "container": follower.container})
         finally:
+            self._gaps += follower.gaps
+            self._following.pop((uid, follower.container), None)
             self._followers.pop((uid, follower.container), None)
             if not any(pod == uid for pod, _ in self._followers):
                 follower.pod.rest()
@@ -327,7 +388,14 @@ class Keeper:
     def _client(self, cluster: str) -> Client:
         if cluster not in self.mirrors:
             raise NoSuchWorkerError(cluster)
-        return self.mirrors[cluster].client
+        return self.mirrors[cluster].logs
+
+    def _streams(self, cluster: str) -> Streams:
+        known = self.streams.get(cluster)
+        if known is None:
+            where = f"worker {cluster}" if cluster else "the hub"
+            known = self.streams[cluster] = Streams(where, self.settings.streams, self.settings.reads)
+        return known
 
     def _leave(self, uid: str) -> bool:
         followers = [follower for (pod, _), follower in self._followers.items() if pod == uid]

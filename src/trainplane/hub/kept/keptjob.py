@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from trainplane.hub.kept.records import RECORD_BYTES, JobRecord, PodRecord
 from trainplane.hub.kept.retention import FOLDER, NOTHING, Usage, of_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from trainplane.hub.kept.volume import SetAside
@@ -34,8 +35,10 @@ class KeptPod:
     their logs stays in memory.
     """
 
-    def __init__(self, folder: Path, cluster: str, pod: Pod, aside: SetAside) -> None:
+    def __init__(self, folder: Path, cluster: str, pod: Pod, aside: SetAside, seen: float) -> None:
         self.folder = folder
+        self.seen = seen
+        """When the hub first kept it, by the hub's clock: those of workers may be wrong. 0: by an older release."""
         self.runs: dict[tuple[str, int], Journal] = {}
         """By container and run: 0 is the first, each restart counts one more."""
         self.record_usage = NOTHING
@@ -48,7 +51,7 @@ class KeptPod:
     def load(cls, folder: Path, job: str, aside: SetAside) -> KeptPod:
         """Read a pod's folder, and set aside what in it cannot be; raises OSError, RecordError."""
         record, pod = _read_pod(folder, job)
-        kept = cls(folder, record.cluster, pod, aside)
+        kept = cls(folder, record.cluster, pod, aside, record.seen)
         kept.is_dirty = not record.job  # an older release wrote more of it than is kept now
         journals, others = scan(folder, aside)
         for path in others:
@@ -80,7 +83,7 @@ class KeptPod:
         self.step = pod.step
         self.place = pod.place
         self.created = pod.metadata.creation_timestamp or ""
-        """When it was made, as the API server writes it; orders the pods that took one place in turn."""
+        """When it was made, by its own cluster's clock and as its API server writes it."""
         self.containers = pod.containers
         self.init_containers = pod.init_containers
 
@@ -101,9 +104,8 @@ class KeptPod:
 
     def encode(self) -> bytes:
         """Return its record."""
-        return records.encode(
-            PodRecord(self.cluster, msgspec.Raw(msgspec.json.encode(self.pod)), self.folder.parent.name)
-        )
+        pod = msgspec.Raw(msgspec.json.encode(self.pod))
+        return records.encode(PodRecord(self.cluster, pod, self.folder.parent.name, self.seen))
 
     def written(self) -> None:
         """Its record is on the volume."""
@@ -146,6 +148,8 @@ class KeptJob:
     record_usage: Usage = NOTHING
     is_dirty: bool = False
     """Whether its record on the volume is not what it is now."""
+    last_seen: float = 0.0
+    """When its last pod was first kept; the next is not before it, whatever happens to the hub's clock."""
 
     @classmethod
     def load(cls, folder: Path, aside: SetAside) -> KeptJob:
@@ -171,7 +175,8 @@ class KeptJob:
 
     def _load_pod(self, folder: Path, aside: SetAside) -> None:
         try:
-            self.pods[folder.name] = KeptPod.load(folder, self.folder.name, aside)
+            pod = self.pods[folder.name] = KeptPod.load(folder, self.folder.name, aside)
+            self.last_seen = max(self.last_seen, pod.seen)
         except (OSError, RecordError) as error:
             set_folder_aside(folder, aside, str(error))
 
@@ -203,6 +208,17 @@ class KeptJob:
         """Wake who waits for news."""
         news, self.news = self.news, asyncio.Event()
         news.set()
+
+
+def in_turn(pods: Iterable[KeptPod]) -> list[KeptPod]:
+    """Return pods in the order in which they came.
+
+    That is the order in which the hub first saw them, for no two clusters' clocks agree. Those that came from one
+    cluster without another's between them are in that cluster's own order: after a start the hub sees many at once.
+    """
+    by_sight = sorted(pods, key=lambda pod: (pod.seen, pod.created, pod.name))
+    stays = groupby(by_sight, key=lambda pod: pod.cluster)
+    return [pod for _, stay in stays for pod in sorted(stay, key=lambda pod: (pod.created, pod.name))]
 
 
 def is_name(text: str) -> bool:

@@ -15,6 +15,7 @@ from trainplane.hub.errors import PodRefusedError
 from trainplane.hub.kept.owners import Owners
 from trainplane.hub.kept.pod import Pod, parse
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
+from trainplane.kube.limiter import LimiterSettings
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.reflector import Reflector
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 
 PROBE_SECONDS: Final = 5.0
 """Seconds within which a cluster must answer to count as reachable."""
+PROBE_INTERVAL: Final = 60.0
+"""Seconds between two questions whether a cluster answers, while its watch does not fail: only a server that holds
+connections and says nothing is found by them."""
+OPENING: Final = LimiterSettings(initial=2, most=16)
+"""Logs of a cluster that are being opened at once. After a start a hub opens those of all its workers together, each
+with a handshake: were they many at a time, all would be late and begin anew."""
 _BY_JOB: Final = "job"
 
 
@@ -51,9 +58,13 @@ class _Refused(msgspec.Struct):
 class Mirror:
     """The pods of a cluster; `name` is empty for the hub itself."""
 
-    def __init__(self, name: str, client: Client, changed: Callable[[str, Change], None], clock: Clock) -> None:
+    def __init__(
+        self, name: str, client: Client, changed: Callable[[str, Change], None], clock: Clock, *, streams: int
+    ) -> None:
         self.name = name
         self.client = client
+        self.logs = client.apart(OPENING, streams=streams)
+        """For logs alone: however many streams there are or wait to open, no watch and no question waits for them."""
         self.owners = Owners(client)
         self.accepted: dict[str, str] = {}
         """By the uid of a pod: the uid of the TrainJob whose it is."""
@@ -63,6 +74,9 @@ class Mirror:
         """Why its pods cannot be seen although it answers: a role that is missing there."""
         self.blindness: str | None = None
         """Why it cannot be seen whose they are: a role that is missing there."""
+        self.is_doubted = True
+        """Whether something did not work that needs the cluster: then it is asked at the next look."""
+        self._probed = clock.monotonic()
         of_job = Index(_Labelled, lambda found: [_job(found.metadata)])
         self._store = Store(PODS, Projection(transform=_stored), {_BY_JOB: of_job})
         self._clock = clock
@@ -109,8 +123,14 @@ class Mirror:
         return frozenset(uid for key in self._store if (uid := self._store.uid(key)) is not None)
 
     async def probe(self) -> bool:
-        """Ask the cluster for its version; say whether it answers again after it did not."""
-        before = self.silence
+        """Find out whether the cluster answers, by its version, if there is reason to ask; say whether it does again.
+
+        A watch that goes on is an answer, so a fleet that is well is hardly asked.
+        """
+        now = self._clock.monotonic()
+        if not self.is_doubted and self.silence is None and now - self._probed < PROBE_INTERVAL:
+            return False
+        before, self.is_doubted, self._probed = self.silence, False, now
         try:
             async with self._clock.timeout(PROBE_SECONDS):
                 await self.client.version()
@@ -131,6 +151,7 @@ class _Refusals(Unobserved):
         self._mirror.refusal = None
 
     def stream_failed(self, resource: Resource, error: Exception) -> None:  # noqa: ARG002 an Observer's
+        self._mirror.is_doubted = True
         if is_refusal(error):
             self._mirror.refusal = f"does not let MultiKueue's user see pods: {error}"
 

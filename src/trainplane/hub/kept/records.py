@@ -50,6 +50,8 @@ class PodRecord(msgspec.Struct, frozen=True):
     pod: msgspec.Raw
     job: _Text = ""
     """The uid of its TrainJob; empty in version 1."""
+    seen: float = 0.0
+    """When the hub first kept it, in seconds since 1970 of the hub's clock; 0 in what an older release wrote."""
 
 
 class EndRecord(msgspec.Struct, frozen=True):

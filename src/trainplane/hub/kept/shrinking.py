@@ -14,6 +14,7 @@ import heapq
 from typing import TYPE_CHECKING
 
 from trainplane.hub.kept import volume
+from trainplane.hub.kept.keptjob import in_turn
 from trainplane.hub.kept.retention import NOTHING, Usage
 
 if TYPE_CHECKING:
@@ -37,13 +38,13 @@ def shrink(job: KeptJob, goal: Usage) -> Usage:
 
 def _former_pods(job: KeptJob, _: Usage) -> Iterator[Usage]:
     last: dict[tuple[str, tuple[int, int]], KeptPod] = {}
-    for pod in _by_age(job.pods.values()):
+    for pod in in_turn(job.pods.values()):
         last[pod.step, pod.place] = pod
     yield from _remove(job, [pod for pod in job.pods.values() if last[pod.step, pod.place] is not pod])
 
 
 def _former_runs(job: KeptJob, _: Usage) -> Iterator[Usage]:
-    for pod in _by_age(job.pods.values()):
+    for pod in in_turn(job.pods.values()):
         newest = {container: pod.newest_run(container) for container in {name for name, _ in pod.runs}}
         for container, run in sorted(pod.runs, key=lambda entry: entry[1]):
             if run >= newest[container]:
@@ -76,14 +77,10 @@ def _pods(job: KeptJob, _: Usage) -> Iterator[Usage]:
 
 
 def _remove(job: KeptJob, pods: Iterable[KeptPod]) -> Iterator[Usage]:
-    for pod in _by_age([pod for pod in pods if not pod.is_held]):
+    for pod in in_turn([pod for pod in pods if not pod.is_held]):
         usage = pod.usage
         for journal in pod.runs.values():
             journal.close()
         volume.remove(pod.folder)
         del job.pods[pod.uid]
         yield usage
-
-
-def _by_age(pods: Iterable[KeptPod]) -> list[KeptPod]:
-    return sorted(pods, key=lambda pod: (pod.created, pod.name))

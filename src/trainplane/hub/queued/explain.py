@@ -22,6 +22,7 @@ from trainplane.hub.queued.case import Case
 from trainplane.hub.queued.facts import Facts, dispatching_check, gather
 from trainplane.hub.queued.state import causes_after_quota, causes_of_job, causes_of_queues, sentence
 from trainplane.hub.queued.workload import QUOTA_RESERVED, condition, holds, message_of
+from trainplane.hub.workers import WORKER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from trainplane.hub.queued.flavors import Shortfall
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
 
 _ABOUT_QUOTA: Final = frozenset(
     {"QuotaInUse", "ExceedsQuota", "NoMatchingFlavor", "ResourceNotCovered", "Topology", "BehindOthers", "Preempting"}
@@ -45,12 +47,20 @@ _REFUSALS: Final = ("resources validation failed", "resources didn't satisfy Lim
 """How Kueue begins to say that the pods' own resources are wrong."""
 
 
-async def answer(client: Client, namespace: str, name: str, workers: Workers | None = None) -> Answer:
-    """Say why a TrainJob is queued; with `workers`, what each worker of this hub would say too.
+async def answer(
+    client: Client,
+    namespace: str,
+    name: str,
+    workers: Workers | None = None,
+    *,
+    clock: Clock | None = None,
+    worker_seconds: float = WORKER_SECONDS,
+) -> Answer:
+    """Say why a TrainJob is queued; with `workers`, what each worker of this hub would say too, or that it does not.
 
     Raises what `gather` does: NoSuchTrainJobError, and KubeError if this cluster cannot be read.
     """
-    return explain(await gather(client, namespace, name, workers))
+    return explain(await gather(client, namespace, name, workers, clock=clock, worker_seconds=worker_seconds))
 
 
 def explain(facts: Facts) -> Answer:

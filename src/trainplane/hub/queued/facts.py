@@ -36,12 +36,12 @@ from trainplane.hub.resources import (
     TRAINJOBS,
     WORKLOADS,
 )
-from trainplane.hub.workers import reaching
+from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import DecodeError, ForbiddenError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from datetime import datetime
 
     from trainplane.api.tree import Tree
@@ -143,7 +143,13 @@ def dispatching_check(facts: Facts, queue: Tree | None) -> Tree | None:
 
 
 async def gather(
-    client: Client, namespace: str, name: str, workers: Workers | None = None, *, clock: Clock | None = None
+    client: Client,
+    namespace: str,
+    name: str,
+    workers: Workers | None = None,
+    *,
+    clock: Clock | None = None,
+    worker_seconds: float = WORKER_SECONDS,
 ) -> Facts:
     """Read everything that concerns a TrainJob: at most 23 requests here and 12 for each worker it may go to.
 
@@ -151,7 +157,8 @@ async def gather(
     ResourceFlavors, AdmissionChecks, Nodes, and the Workloads without quota. Without a Workload one more, the job's
     events. Where a queue admits strictly in order, all Namespaces. For a job that waits for quota, up to `COHORT_LISTS`
     lists of Workloads with quota and `HOLDERS_ASKED` jobs.
-    On a hub, the MultiKueueConfig. A list of more than 500 objects takes one request for each 500.
+    On a hub, the MultiKueueConfig. A list of more than 500 objects takes one request for each 500. Workers are read at
+    once, each for `worker_seconds` at most.
 
     Raises:
         NoSuchTrainJobError: there is no such job.
@@ -164,7 +171,8 @@ async def gather(
         raise NoSuchTrainJobError(namespace, name) from error
     if problem := shapes.fault(TRAINJOBS.plural, job):
         raise UnreadableError(f"TrainJob {namespace}/{name} cannot be read: {problem}")
-    now = (clock or SystemClock()).now()
+    clock = clock or SystemClock()
+    now = clock.now()
     labels = {LABEL_JOB_UID: job["metadata"]["uid"]}
     workloads, runtime, facts = await asyncio.gather(
         client.list_all(WORKLOADS, namespace, labels=labels),
@@ -178,7 +186,11 @@ async def gather(
         uid = f"involvedObject.uid={job['metadata']['uid']}"
         return replace(facts, events=await _list(client, EVENTS, namespace, fields=uid) or ())
     facts = await _add_holders(client, facts)
-    return await _add_workers(client, facts, workers) if workers is not None else facts
+    if workers is None:
+        return facts
+    return await _add_workers(
+        client, facts, lambda cluster: _read_worker(workers, cluster, facts, clock, worker_seconds)
+    )
 
 
 async def _read(client: Client, facts: Facts) -> Facts:
@@ -249,23 +261,23 @@ async def _add_holders(client: Client, facts: Facts) -> Facts:
     return replace(facts, holding=tuple(holding), holding_jobs=known)
 
 
-async def _add_workers(client: Client, facts: Facts, workers: Workers) -> Facts:
+async def _add_workers(client: Client, facts: Facts, read: Callable[[str], Awaitable[Facts | str]]) -> Facts:
     """Read each worker that the job's admission check may send it to."""
     check = dispatching_check(facts, facts.cluster_queue)
     config = await _get(client, MULTIKUEUE_CONFIGS, trees.get(check, "spec", "parameters", "name") or "")
     if check is not None and config is None:
         facts = replace(facts, unread=(*facts.unread, MULTIKUEUE_CONFIGS.plural))
     clusters = tuple(trees.get(config, "spec", "clusters") or ())
-    found = await asyncio.gather(*(_read_worker(workers, cluster, facts) for cluster in clusters))
+    found = await asyncio.gather(*map(read, clusters))
     return replace(facts, workers=dict(zip(clusters, found, strict=True)))
 
 
-async def _read_worker(workers: Workers, cluster: str, hub: Facts) -> Facts | str:
+async def _read_worker(workers: Workers, cluster: str, hub: Facts, clock: Clock, seconds: float) -> Facts | str:
     """Return the facts of a worker, or why there are none."""
     assert hub.workload is not None  # noqa: S101 only then are workers read
     metadata = hub.workload["metadata"]
     try:
-        with reaching(cluster):
+        async with answering(cluster, clock, seconds):
             client = await workers.client(cluster)
             copy, facts = await asyncio.gather(
                 _get(client, WORKLOADS, metadata["name"], metadata["namespace"]),

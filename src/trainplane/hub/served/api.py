@@ -23,7 +23,7 @@ import msgspec
 from aiohttp import web
 
 from trainplane.api import tree as trees
-from trainplane.hub.errors import NoLogError, NoSuchTrainJobError
+from trainplane.hub.errors import NoLogError, NoSuchTrainJobError, WorkerUnreachableError
 from trainplane.hub.kept.jobs import is_finished
 from trainplane.hub.kept.keeper import HUB
 from trainplane.hub.kept.owners import look
@@ -35,6 +35,7 @@ from trainplane.hub.served.documents import DOCUMENTS, ROOT, SUBRESOURCES
 from trainplane.hub.served.following import Follow
 from trainplane.hub.served.readers import Readers
 from trainplane.hub.served.status import warning
+from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 
@@ -99,6 +100,8 @@ class Api:
     readers: Readers = field(default_factory=Readers)
     behind: Callable[[], str | None] = lambda: None
     """Says what is not known yet, shortly after a start: then requests are answered 503."""
+    worker_seconds: float = WORKER_SECONDS
+    """Seconds that each worker may take to be read for an answer; the answer says which did not make it."""
 
     async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
         """Answer a request of a user. Raises KubeError and HubError, which are the answer then."""
@@ -182,24 +185,41 @@ class Api:
             "steps": frozenset(steps),
         }
         clusters = dict.fromkeys([HUB, *(cluster for cluster, _ in pods), placement.cluster or HUB])
-        found: list[tuple[str, Tree]] = []
-        problems = []
-        for cluster in clusters:
-            mirror = self.keeper.mirrors.get(cluster)
-            client = self.hub if cluster == HUB else mirror.client if mirror else None
-            try:
-                listed = [] if client is None else await client.list_all(EVENTS, placement.namespace)
-            except KubeError as error:
-                if cluster == HUB:
-                    raise
-                problems.append(f"events of worker {cluster} are missing: {error}")
-                continue
-            found += [(cluster, event) for event in listed if view.concerns(event, placement.name, **about)]
-        return _json(view.event_list(found), *problems)
+        listed = await asyncio.gather(*(self._events_of(cluster, placement.namespace) for cluster in clusters))
+        found = [
+            (cluster, event)
+            for cluster, (events, _) in zip(clusters, listed, strict=True)
+            for event in events
+            if view.concerns(event, placement.name, **about)
+        ]
+        return _json(view.event_list(found), *(problem for _, problem in listed))
+
+    async def _events_of(self, cluster: str, namespace: str) -> tuple[list[Tree], str | None]:
+        """Return the events of a namespace of a cluster, or why a worker's are missing."""
+        if cluster == HUB:
+            return await self.hub.list_all(EVENTS, namespace), None
+        mirror = self.keeper.mirrors.get(cluster)
+        if mirror is None:
+            return [], None
+        try:
+            async with answering(cluster, self.clock, self.worker_seconds):
+                return await mirror.client.list_all(EVENTS, namespace), None
+        except WorkerUnreachableError as error:
+            mirror.is_doubted = True
+            return [], f"events of worker {cluster} are missing: {error.cause}"
+        except KubeError as error:
+            return [], f"events of worker {cluster} are missing: {error}"
 
     async def _queue(self, _: web.BaseRequest, job: Tree) -> web.Response:
         metadata = job["metadata"]
-        answer = await queued.answer(self.hub, metadata["namespace"], metadata["name"], self.workers)
+        answer = await queued.answer(
+            self.hub,
+            metadata["namespace"],
+            metadata["name"],
+            self.workers,
+            clock=self.clock,
+            worker_seconds=self.worker_seconds,
+        )
         return _json(answer.to_tree())
 
     async def _log(self, request: web.BaseRequest, target: Target) -> web.StreamResponse:

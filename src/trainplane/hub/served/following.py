@@ -3,13 +3,17 @@
 Whoever follows reads the journal as it grows, so any number of readers costs a worker one stream, and a worker that is
 cut off and comes back shows as a pause and not as an error. Nothing is read before it is wanted: a reader that stands
 still holds one chunk, and what was dropped from the volume meanwhile it is told of.
+
+A rank goes on with its next run when the last is over. A worker that is lost never says so; but a TrainJob is on one
+cluster at a time, so when newer pods of it are on another, the runs before are left: what they may still bring is
+shown when it comes, and nobody waits for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from trainplane.hub.errors import NoLogError
 from trainplane.hub.served.cursor import Beginning, Cursor
@@ -23,6 +27,13 @@ if TYPE_CHECKING:
     from trainplane.hub.kept.keptjob import KeptJob
     from trainplane.hub.served.logquery import LogQuery, Rank, Run
     from trainplane.hub.served.readers import Readers
+
+
+class _Place(NamedTuple):
+    """How far a run is read."""
+
+    run: Run
+    cursor: Cursor
 
 
 class Follow:
@@ -45,7 +56,11 @@ class Follow:
         self._now = now
         self._readers = readers
         self._form = Form(query)
-        self._places: dict[Rank, tuple[Run, Cursor]] = {}
+        self._places: dict[Rank, list[_Place]] = {}
+        """By rank: where its last run is read, and before it runs that were left and may still bring lines."""
+        self._runs: dict[Rank, list[Run]] = {}
+        self._cluster = ""
+        """As of the beginning of a round: what changes meanwhile begins another."""
         self._woken = asyncio.Event()
 
     async def text(self) -> AsyncGenerator[bytes, None]:
@@ -60,44 +75,51 @@ class Follow:
             while True:
                 news = self._job.news
                 self._woken.clear()
+                self._runs, self._cluster = self._chosen(), _cluster(self._job)
                 await self._join()
                 stands = True
                 for rank in list(self._places):
                     if text := await self._next(rank):
                         stands = False
                         yield text
-                if stands and self._is_over():
+                if not stands:
+                    continue
+                if self._is_over() and not (news.is_set() or self._woken.is_set()):
                     return
-                if stands:
-                    await _first(news, self._woken)
+                await _first(news, self._woken)
         finally:
-            for run, _ in self._places.values():
-                run.journal.readers.discard(self._woken)
+            for places in self._places.values():
+                for place in places:
+                    place.run.journal.readers.discard(self._woken)
 
     async def _next(self, rank: Rank) -> bytes:
         """Return what a rank printed next; empty where it stands now."""
-        run, cursor = self._places[rank]
+        places = self._places[rank]
         while True:
-            cursor.stop = run.journal.end
-            if cursor.is_behind and (block := await self._readers.step(cursor.block)):
-                return self._form.show(rank, block)
-            following = self._after(rank, run)
+            for place in list(places):
+                place.cursor.stop = place.run.journal.end
+                if place.cursor.is_behind and (block := await self._readers.step(place.cursor.block)):
+                    return self._form.show(rank, block)
+                if place is not places[-1] and place.run.journal.ended is not None:
+                    self._leave(places, place)
+            following = self._after(rank, places[-1].run)
             if following is None:
                 return b""
-            run, cursor = self._take(rank, following, 0)
+            self._take(rank, following, 0)
 
-    def _take(self, rank: Rank, run: Run, offset: int) -> tuple[Run, Cursor]:
+    def _take(self, rank: Rank, run: Run, offset: int) -> None:
         """Go on with a run."""
-        former = self._places.get(rank)
-        if former is not None:
-            former[0].journal.readers.discard(self._woken)
         run.journal.readers.add(self._woken)
-        self._places[rank] = run, Cursor(rank, run.journal, offset, run.journal.end)
-        return self._places[rank]
+        cursor = Cursor(rank, run.journal, offset, run.journal.end)
+        self._places.setdefault(rank, []).append(_Place(run, cursor))
+
+    def _leave(self, places: list[_Place], place: _Place) -> None:
+        place.run.journal.readers.discard(self._woken)
+        places.remove(place)
 
     async def _join(self) -> None:
         """Take up ranks that have begun meanwhile."""
-        for rank, runs in self._chosen().items():
+        for rank, runs in self._runs.items():
             if rank not in self._places:
                 run = runs[-1]
                 beginning = Beginning(run.journal, self._query, self._now, run.journal.end)
@@ -108,15 +130,17 @@ class Follow:
 
     def _is_over(self) -> bool:
         """Say whether nothing more will come, now that all ranks stand."""
-        return is_over(self._job) and all(
-            run.journal.ended is not None or not self._is_followed(run) for run, _ in self._places.values()
-        )
+        return is_over(self._job) and all(self._is_done(places[-1].run) for places in self._places.values())
+
+    def _is_done(self, run: Run) -> bool:
+        """Say whether nobody need wait for more lines of a run."""
+        return run.journal.ended is not None or run.pod.cluster != self._cluster or not self._is_followed(run)
 
     def _after(self, rank: Rank, run: Run) -> Run | None:
-        """Return the run that came after one that is at its end."""
-        if run.journal.ended is None and self._is_followed(run):
+        """Return the run that came after one that is at its end, or was left."""
+        if not self._is_done(run):
             return None
-        runs = self._chosen().get(rank, [])
+        runs = self._runs.get(rank, [])
         places = [place for place, known in enumerate(runs) if known.journal is run.journal]
         return runs[places[0] + 1] if places and places[0] + 1 < len(runs) else None
 
@@ -125,6 +149,12 @@ class Follow:
             return choose(self._job, self._query)
         except NoLogError:
             return {}
+
+
+def _cluster(job: KeptJob) -> str:
+    """Return where a job's newest pod is, and so the job."""
+    newest = max(job.pods.values(), key=lambda pod: (pod.seen, pod.created), default=None)
+    return "" if newest is None else newest.cluster
 
 
 async def _first(*events: asyncio.Event) -> None:

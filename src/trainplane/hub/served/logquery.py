@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.api import names
 from trainplane.hub.errors import NoLogError, QueryError
+from trainplane.hub.kept.keptjob import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -116,7 +117,7 @@ def ranks(job: KeptJob) -> dict[Rank, list[KeptPod]]:
     widths: dict[str, int] = {}
     for pod in job.pods.values():
         widths[pod.step] = max(widths.get(pod.step, 1), pod.place[1] + 1)
-    for pod in sorted(job.pods.values(), key=lambda pod: (pod.created, pod.name)):
+    for pod in in_turn(job.pods.values()):
         job_index, index = pod.place
         found.setdefault(Rank(pod.step, job_index * widths[pod.step] + index), []).append(pod)
     return dict(sorted(found.items()))

@@ -48,6 +48,11 @@ class Readers:
         self._namespaces: Counter[str] = Counter()
         self._threads = ThreadPoolExecutor(self._settings.threads, thread_name_prefix="logs")
 
+    @property
+    def count(self) -> int:
+        """How many logs are being read."""
+        return self._users.total()
+
     def close(self) -> None:
         """End the threads when their present step is done."""
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -49,6 +49,7 @@ class Server:
         tls: the serving context; client certificates are asked for and verified against the proxy's authority.
         ready: says what is not ready yet, None when all is.
         fronts: which replicas of ours may speak for users, too; None: none.
+        answered: hears of each answer: the request's method and path, and the code.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class Server:
         tls: ServingContext,
         ready: Callable[[], str | None],
         fronts: Fronts | None = None,
+        answered: Callable[[str, str, int], None] = lambda *_: None,
     ) -> None:
         self.proxy = proxy
         """Replaced as the cluster's ConfigMap changes; another authority needs another server."""
         self._api = api
         self._ready = ready
         self._fronts = fronts
+        self._answered = answered
         # Optional, so that a probe without a certificate gets an answer, and a stranger one that says why not.
         tls.verify_clients(proxy.authority)
         self.listener = Listener(self._serve, settings, tls=tls.context)
@@ -75,6 +78,11 @@ class Server:
         if path in _HEALTH:
             problem = self._ready() if path == "/readyz" else None
             return web.Response(status=503 if problem else 200, text=problem or "ok")
+        answer = await self._answer(request, path)
+        self._answered(request.method, path, answer.status)
+        return answer
+
+    async def _answer(self, request: web.BaseRequest, path: str) -> web.StreamResponse:
         try:
             return await self._api.answer(request, await self._who(request))
         except (KubeError, HubError) as error:

@@ -190,6 +190,19 @@ class TestRetries:
         assert len(clock.slept) == 5
 
 
+async def test_who_reads_a_stream_hears_that_the_client_was_closed(transport: Transport) -> None:
+    async def read() -> None:
+        async for _ in chunks:
+            pass
+
+    async with transport.stream(f"{PODS.path()}?watch=true") as chunks:
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(0)
+        await transport.close()
+        with pytest.raises(errors.StreamError, match="the client was closed"):
+            await asyncio.wait_for(reading, 60)
+
+
 class TestUnauthorized:
     async def test_a_rotated_token_file_is_read_and_the_request_sent_again(
         self, server: FakeServer, clock: JumpingClock, tmp_path: Path
