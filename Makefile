@@ -77,7 +77,7 @@ integration: engines images ## api/, kube/ and operator/ on real API servers
 
 .PHONY: security
 security: engines images ## attacks on the real processes (FULL=1: with a million inputs)
-	$(PYTEST) -p lab.pytest_plugin --suite security --numprocesses 2 --dist loadgroup tests/security
+	$(PYTEST) -p lab.pytest_plugin --suite security --numprocesses 2 --no-loadscope-reorder tests/security
 
 .PHONY: under-fire
 under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)

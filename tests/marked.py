@@ -5,7 +5,6 @@ A suite's conftest registers a `Tally`; each thing becomes a row of the suite's 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from tests.suite import KEY, is_helper
@@ -56,7 +55,7 @@ class Tally:
         arguments: Any = dict(report.user_properties).get(self._marker)
         if arguments is None or (report.when != "call" and not report.failed):
             return
-        test = re.split(r"[\[@]", report.nodeid, maxsplit=1)[0]  # without its case and the process it ran in
+        test = report.nodeid.partition("[")[0]
         thing = self._same(test, tuple(arguments))
         row = self._rows.get(thing)
         if row is None:

@@ -9,11 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # it has none
 
 from tests import marked
 
-_SHARED = ("queued_cluster", "cluster")
-"""Fixtures that are dear: tests that need one run in the same process. The slowest to start comes first."""
+_HERE = "tests/security/"
+_CLUSTERS = {
+    "kueue": (f"{_HERE}queued/",),
+    "cluster": (f"{_HERE}live/", f"{_HERE}test_secrets_leaving.py", f"{_HERE}test_fuzz_accepted.py"),
+}
+"""Files whose tests share a cluster, which takes a while to start."""
+_LONG = (f"{_HERE}test_fuzz.py", f"{_HERE}test_servers.py", f"{_HERE}test_archive_damage.py")
 
 
 @pytest.hookimpl(trylast=True)  # the suite's report is made first
@@ -29,9 +35,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     marked.note(item, "attack", outcome)
 
 
+class ByCluster(LoadScopeScheduling):  # type: ignore[misc] # it has no types
+    """Shares the suite between processes: tests of one cluster run in one, others by file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((cluster for cluster, files in _CLUSTERS.items() if file.startswith(files)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByCluster:
+    return ByCluster(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let two processes share the suite: by cluster, else by file."""
-    for item in items:
-        needed = [name for name in _SHARED if name in getattr(item, "fixturenames", ())]
-        item.add_marker(pytest.mark.xdist_group(needed[0] if needed else item.path.stem))
-    items.sort(key=lambda item: [name not in getattr(item, "fixturenames", ()) for name in _SHARED])
+    """Begin with what takes longest, so that no process waits for another at the end."""
+    first = [file for files in _CLUSTERS.values() for file in files] + list(_LONG)
+    items.sort(key=lambda item: next((i for i, file in enumerate(first) if item.nodeid.startswith(file)), len(first)))

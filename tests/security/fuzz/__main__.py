@@ -20,7 +20,7 @@ from tests.security.fuzz.targets.table import TARGETS
 if TYPE_CHECKING:
     from tests.security.fuzz.worker import Report
 
-SHORT = 0.015
+SHORT = 0.01
 """The part of a full run that a short one is."""
 
 
