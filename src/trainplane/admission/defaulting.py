@@ -3,11 +3,11 @@
 In order:
 
 0. a runtime that is named without its kind gets one (`settle_kind`);
-1. older generations take today's form (`generations`, `processes`);
+1. older generations take today's form (`conversion`, `processes`);
    what is Kueue's stays Kueue's: its entry, and when a queued TrainJob begins (`kueue`);
 2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
-3. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
-   same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
+3. on an update, a part that means what is stored keeps the stored form (`semantic_equality`), so that a client
+   which writes the same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
 4. every `runtimePatches` entry carries the time of its last change.
 
 What runs here has been pruned and filled with the schema's defaults but not validated, so any part may have any type. A
@@ -21,12 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.generations import turn
+from trainplane.admission.conversion import turn
 from trainplane.admission.kueue import is_held_back, with_entry
 from trainplane.admission.processes import turn_processes
 from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
-from trainplane.admission.sameness import same, settled
+from trainplane.admission.semantic_equality import same, settled
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.meta import whole_seconds

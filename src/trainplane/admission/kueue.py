@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import meaning
+from trainplane.admission.semantic_equality import meaning
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render.findings import Finding

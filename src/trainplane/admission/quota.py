@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.kueue import is_kueues, is_queued
-from trainplane.admission.sameness import same
+from trainplane.admission.semantic_equality import same
 from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError

@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from trainplane.client.error_excerpt import SEARCHED_LINES, find_telling
 from trainplane.client.errors import InvalidError, JobDeletedError, JobFailedError, JobTimeoutError, TrainplaneError
-from trainplane.client.tails import SEARCHED_LINES, find_telling
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, STATUSES, Cause
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
-from trainplane.kube.writes import OwnWrites
+from trainplane.kube.expectations import Expectations
 from trainplane.operator import deadline, events, status
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
@@ -75,7 +75,7 @@ class TrainJobReconciler:
         )
         self._started: dict[Key, str] = {}
         self._prunes_digests = False
-        self._job_writes = OwnWrites(self.stores.train_jobs, self.clock)
+        self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Tell the story of one TrainJob."""
@@ -200,7 +200,7 @@ class TrainJobReconciler:
         except (NotFoundError, ConflictError):
             return  # gone, or another of its name has come, of which the mirror will tell
 
-    def _record(self, job: ObjectMeta, news: Iterable[events.News], *, action: str = "") -> None:
+    def _record(self, job: ObjectMeta, news: Iterable[events.EventContent], *, action: str = "") -> None:
         for one in news:
             self.recorder.record(events.about(job), one.type, one.reason, one.message, action=action)
 

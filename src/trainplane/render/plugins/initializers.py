@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.api import names
 from trainplane.render.findings import Finding
-from trainplane.render.origin import trainjob
 from trainplane.render.plan import variable
 from trainplane.render.plugin import Plugin
+from trainplane.render.provenance import trainjob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

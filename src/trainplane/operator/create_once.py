@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.operator.writer import Writer
-    from trainplane.render.plan import KeptOnce
+    from trainplane.render.plan import CreateOnce
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Keeper:
         self._client = client
         self._writer = writer
 
-    async def keep(self, job: ObjectMeta, kept: KeptOnce, *, is_new: bool) -> None:
+    async def keep(self, job: ObjectMeta, kept: CreateOnce, *, is_new: bool) -> None:
         """See to it that a TrainJob has an object of its own; `is_new` is a guess that it has none yet.
 
         Raises:
@@ -64,7 +64,7 @@ class Keeper:
                 "it is made anew"
             )
 
-    async def _create(self, job: ObjectMeta, kept: KeptOnce) -> bool:
+    async def _create(self, job: ObjectMeta, kept: CreateOnce) -> bool:
         """Draw and create the object; False if there is one."""
         identity, content = _identity(kept), kept.make()
         meta = {
@@ -80,5 +80,5 @@ class Keeper:
         return True
 
 
-def _identity(kept: KeptOnce) -> Tree:
+def _identity(kept: CreateOnce) -> Tree:
     return {"apiVersion": kept.api_version, "kind": kept.kind}

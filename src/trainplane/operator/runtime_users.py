@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.kube.projection import Index
-from trainplane.operator.glance import Glance
+from trainplane.operator.index_view import IndexView
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ def used(kind: str, namespace: str, name: str) -> str:
     return f"{kind} {namespace}/{name}"
 
 
-def _used(job: Glance) -> Iterable[str]:
+def _used(job: IndexView) -> Iterable[str]:
     if not (job.metadata.labels or {}).get(names.LABEL_QUEUE):
         return ()
     if job.true_conditions & {names.COMPLETE, names.FAILED}:
@@ -30,5 +30,5 @@ def _used(job: Glance) -> Iterable[str]:
     return (used(ref.kind, namespace, ref.name),)
 
 
-QUEUED: Final = Index(Glance, _used)
+QUEUED: Final = Index(IndexView, _used)
 """The index."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import meaning, same
+from trainplane.admission.semantic_equality import meaning, same
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import JobSetTemplate
@@ -31,7 +31,7 @@ _POD: Final = ("template", "spec", "template", "spec")
 _LISTED: Final = "labels, annotations, nodeSelector, tolerations and schedulingGates"
 
 
-def judge_frozen(
+def judge_immutable(
     job: Document[TrainJob], before: Document[TrainJob], runtime: Runtime, jobset: Tree, pipeline: Pipeline
 ) -> Iterator[Finding]:
     """Yield a finding if the changed `runtimePatches` ask for what JobSet would refuse."""

@@ -16,7 +16,7 @@ from trainplane.api import tree as trees
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
-    from trainplane.admission.positions import Path
+    from trainplane.admission.yaml_lines import Path
 
 _TYPES: Final = {
     "object": (dict, "fields"),

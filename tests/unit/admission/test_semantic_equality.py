@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainplane.admission.sameness import same, settled
+from trainplane.admission.semantic_equality import same, settled
 
 SAME: list[tuple[Any, Any]] = [
     ({"env": [{"name": "A", "value": ""}]}, {"env": [{"name": "A"}]}),

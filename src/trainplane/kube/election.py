@@ -91,7 +91,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Candidacy:
+class ElectionRules:
     """What one candidate knows and may do. `now` is always its own monotonic clock, `wall` its own idea of UTC.
 
     The caller reads the Lease while `needs_read`, tells what it `saw`, asks for a `claim`, writes it, and tells that

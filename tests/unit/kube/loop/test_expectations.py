@@ -1,19 +1,19 @@
 from __future__ import annotations
 
 from tests.unit.kube.loop.objects import THINGS, thing
+from trainplane.kube.expectations import Expectations
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.kube.writes import OwnWrites
 
 A, B = Key("default", "a"), Key("default", "b")
 
 
-def scene() -> tuple[Store, OwnWrites, FakeClock]:
+def scene() -> tuple[Store, Expectations, FakeClock]:
     store, clock = Store(THINGS), FakeClock()
     store.put(store.read(thing("a", 10)))
     store.observed = 10
-    return store, OwnWrites(store, clock, patience=60), clock
+    return store, Expectations(store, clock, patience=60), clock
 
 
 def test_nothing_written_nothing_pending() -> None:

@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from trainplane.kube.candidacy import Candidacy, Claim, LeaseSettings
+from trainplane.kube.election import Claim, ElectionRules, LeaseSettings
 
 SETTINGS = LeaseSettings("ns", "lock")
 WALL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -59,7 +59,7 @@ class Server:
 class Candidate:
     """A process with its own clock and at most one request under way."""
 
-    candidacy: Candidacy
+    candidacy: ElectionRules
     rate: float
     offset: float
     request: Literal["read"] | Claim | None = None
@@ -86,7 +86,7 @@ class World:
 
     def spawn(self, rate: float) -> Candidate:
         self.born += 1
-        return Candidate(Candidacy(f"candidate-{self.born}", SETTINGS), rate, offset=1000.0 * self.born)
+        return Candidate(ElectionRules(f"candidate-{self.born}", SETTINGS), rate, offset=1000.0 * self.born)
 
     def now(self, candidate: Candidate) -> float:
         return candidate.clock(self.real)
@@ -349,7 +349,7 @@ def test_renewals_are_seen_by_change_and_not_by_the_clock_of_another() -> None:
 
 
 def test_a_standing_wall_clock_still_shows_renewals() -> None:
-    candidacy = Candidacy("me", SETTINGS)
+    candidacy = ElectionRules("me", SETTINGS)
     candidacy.saw(None, 0.0)
     first = candidacy.claim(0.0, WALL)
     assert first is not None
@@ -413,7 +413,7 @@ def test_a_resigned_lease_is_taken_at_once_and_counts_the_transition() -> None:
 
 
 def test_the_record_of_a_foreign_holder_decides_how_long_it_is_waited_for() -> None:
-    candidacy = Candidacy("me", SETTINGS)
+    candidacy = ElectionRules("me", SETTINGS)
     foreign = {"metadata": {"resourceVersion": "7"}, "spec": {"holderIdentity": "other", "leaseDurationSeconds": 60}}
     candidacy.saw(foreign, 0.0)
     assert candidacy.claim(59.9, WALL) is None
@@ -425,7 +425,7 @@ def test_the_record_of_a_foreign_holder_decides_how_long_it_is_waited_for() -> N
 
 
 def test_fields_we_do_not_know_survive_a_claim() -> None:
-    candidacy = Candidacy("me", SETTINGS)
+    candidacy = ElectionRules("me", SETTINGS)
     lease: Tree = {
         "metadata": {"resourceVersion": "7", "labels": {"a": "b"}},
         "spec": {"holderIdentity": "", "strategy": "OldestEmulationVersion"},
@@ -439,7 +439,7 @@ def test_fields_we_do_not_know_survive_a_claim() -> None:
 
 
 def test_resigning_without_holding_writes_nothing() -> None:
-    assert Candidacy("me", SETTINGS).resign(WALL) is None
+    assert ElectionRules("me", SETTINGS).resign(WALL) is None
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Where each field of a rendered object came from: the runtime, the TrainJob, a patch manager, or a plugin.
 
 A rendered tree begins as a private copy of the runtime's template, so **what nobody wrote came from the runtime**. Who
-writes leaves a mark: on a field (`marks.field(container, "image", origin)`) or on an entry of a list
-(`marks.entry(variable, origin)`). A mark covers everything below it until a deeper mark says otherwise, so a lookup
-walks from the root and takes the last mark it met. Marks are kept by the identity of the object written into, which
-costs a few dictionary writes while rendering, and no path is built until someone asks.
+writes records an origin: of a field (`provenance.field(container, "image", origin)`) or of an entry of a list
+(`provenance.entry(variable, origin)`). An origin covers everything below it until a deeper one says otherwise, so a
+lookup walks from the root and takes the last that it met. Origins are kept by the identity of the object written into,
+which costs a few dictionary writes while rendering, and no path is built until someone asks.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def trainjob(path: str) -> Origin:
     return Origin("trainjob", path=path)
 
 
-class Marks:
+class Provenance:
     """Who wrote which part of one tree."""
 
     __slots__ = ("_entries", "_fields", "_ground")
@@ -55,7 +55,7 @@ class Marks:
     def __init__(self, ground: Origin = RUNTIME) -> None:
         """Begin with a tree that came from `ground` as a whole."""
         self._ground = ground
-        # By identity. The object is kept with its marks: an identity means nothing once its object is gone.
+        # By identity. The object is kept with its provenance: an identity means nothing once its object is gone.
         self._entries: dict[int, tuple[Any, Origin]] = {}
         self._fields: dict[int, tuple[Any, dict[str, Origin]]] = {}
 
@@ -135,7 +135,7 @@ class Rendered:
     """One object to apply: a complete body for server-side apply, and where each of its fields came from."""
 
     tree: Tree
-    marks: Marks
+    provenance: Provenance
 
     def origin_of(self, *path: Step) -> Origin:
         """Return where a field came from; steps as in `api.tree`: `"spec", "replicatedJobs", ("name", "node")`.
@@ -143,8 +143,8 @@ class Rendered:
         Raises:
             LookupError: the object has nothing there.
         """
-        return self.marks.origin_of(self.tree, path)
+        return self.provenance.origin_of(self.tree, path)
 
     def leaves(self) -> Iterator[tuple[Path, Any, Origin]]:
         """Yield every value that has nothing below it, with its path and origin."""
-        return self.marks.leaves(self.tree)
+        return self.provenance.leaves(self.tree)

@@ -18,25 +18,25 @@ from tests.unit.render.objects import (
     values_of,
 )
 from trainplane.api.tree import get
-from trainplane.render.meeting import append_env, meeting_of, open_port, port_of, port_said, rank
-from trainplane.render.origin import Origin
-from trainplane.render.plan import Container, Pen
+from trainplane.render.plan import Container, FieldWriter
 from trainplane.render.plugin import RefusalError
+from trainplane.render.provenance import Origin
+from trainplane.render.rendezvous import append_env, open_port, port_of, port_said, rank, rendezvous_of
 from trainplane.render.resolve import resolve
 
 PORT = "trainer.kubeflow.org/port"
 
 
 def container(**fields: Any) -> Container:
-    pen = Pen()
-    pen.origin = Origin("plugin", "Ours")
-    return Container({"name": "node", **fields}, pen)
+    writer = FieldWriter()
+    writer.origin = Origin("plugin", "Ours")
+    return Container({"name": "node", **fields}, writer)
 
 
 class TestPlace:
     def test_it_is_the_first_node_of_the_job_that_trains(self) -> None:
         have = runtime(replicated_job("data"), replicated_job("worker", "trainer"), policy={"numNodes": 3})
-        found = meeting_of(resolve(job(), have))
+        found = rendezvous_of(resolve(job(), have))
         assert found is not None
         assert (found.host, found.address, found.nodes) == ("job-worker-0-0.job", "job-worker-0-0.job:29500", 3)
         assert found.pods.name == "worker"
@@ -44,13 +44,13 @@ class TestPlace:
 
     def test_in_the_subdomain_of_its_pods(self) -> None:
         have = runtime().put("spec", "template", "spec", "network", value={"subdomain": "net"})
-        found = meeting_of(resolve(job(), have))
+        found = rendezvous_of(resolve(job(), have))
         assert found is not None
         assert found.address == "job-node-0-0.net:29500"
 
     @pytest.mark.parametrize("jobs", [replicated_job("other"), replicated_job("node", "trainer", containers=[])])
     def test_nobody_meets_where_nobody_trains(self, jobs: Any) -> None:
-        assert meeting_of(resolve(job(), runtime(jobs))) is None
+        assert rendezvous_of(resolve(job(), runtime(jobs))) is None
 
 
 class TestPort:
@@ -58,20 +58,20 @@ class TestPort:
         return runtime().put("metadata", "annotations", value={PORT: text})
 
     def test_a_framework_has_its_own(self) -> None:
-        found = meeting_of(resolve(job(), runtime()), port=8050)
+        found = rendezvous_of(resolve(job(), runtime()), port=8050)
         assert found is not None
         assert found.port == 8050
 
     @pytest.mark.parametrize("text", ["1", "23456", "65535"])
     def test_a_runtime_may_say_another(self, text: str) -> None:
-        found = meeting_of(resolve(job(), self.said(text)), port=8050)
+        found = rendezvous_of(resolve(job(), self.said(text)), port=8050)
         assert found is not None
         assert found.port == int(text)
 
     @pytest.mark.parametrize("text", ["", "0", "65536", "-1", "http", "29500.0", " 80", "1e3"])
     def test_what_is_no_port_is_refused(self, text: str) -> None:
         with pytest.raises(RefusalError, match="from 1 to 65535") as caught:
-            meeting_of(resolve(job(), self.said(text)))
+            rendezvous_of(resolve(job(), self.said(text)))
         assert caught.value.path == "spec.runtimeRef"
         assert PORT in caught.value.problem
 

@@ -32,7 +32,7 @@ class _Meta(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class Glance(msgspec.Struct, frozen=True):
+class IndexView(msgspec.Struct, frozen=True):
     """A TrainJob at a glance."""
 
     metadata: _Meta = _Meta()

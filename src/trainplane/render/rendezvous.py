@@ -3,7 +3,7 @@
 Most frameworks want to know the same three things, under names of their own: where the first node is, how many nodes
 there are, and which of them this one is.
 
-    meeting = meeting_of(plan)
+    meeting = rendezvous_of(plan)
     meeting.address                     job-node-0-0.job:29500
     meeting.nodes                       4
     rank("JAX_PROCESS_ID")              a variable that is different in each pod
@@ -31,7 +31,7 @@ _PORTS: Final = range(1, 65536)
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Rendezvous:
     """The nodes that train, and where they meet."""
 
     pods: PodSet
@@ -55,7 +55,7 @@ class Meeting:
         return self.pods.count
 
 
-def meeting_of(plan: Plan, *, port: int = names.TRAINER_PORT) -> Meeting | None:
+def rendezvous_of(plan: Plan, *, port: int = names.TRAINER_PORT) -> Rendezvous | None:
     """Return where the nodes meet; None if the runtime has no job or no container that trains.
 
     `port` is the framework's, taken where the runtime's annotation says nothing.
@@ -66,7 +66,7 @@ def meeting_of(plan: Plan, *, port: int = names.TRAINER_PORT) -> Meeting | None:
     pods, container = plan.trainer_set, plan.trainer_container
     if pods is None or container is None:
         return None
-    return Meeting(pods, container, port_of(plan, default=port))
+    return Rendezvous(pods, container, port_of(plan, default=port))
 
 
 def port_of(plan: Plan, *, default: int = names.TRAINER_PORT) -> int:

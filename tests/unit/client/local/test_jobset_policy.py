@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.client.local.documents import job, plan
-from trainplane.client.backends.local.course import PodState, Standing, decide
+from trainplane.client.backends.local.jobset_policy import PodState, Standing, decide
 from trainplane.client.backends.local.pods import Place, Plan
 
 

@@ -30,7 +30,7 @@ class Look(msgspec.Struct, frozen=True, gc=False):
     """Of the runtime; its status gets it with the first counts, until then nobody else knows it."""
 
 
-class Settled:
+class ApplyCache:
     """The TrainJobs that are settled, by key. Small: six atoms each, and none for finished ones."""
 
     def __init__(self) -> None:

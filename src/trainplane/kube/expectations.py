@@ -26,7 +26,7 @@ PATIENCE = 60.0
 """Seconds for which a write is waited for. Watches lag by milliseconds; a server set back in time never brings it."""
 
 
-class OwnWrites:
+class Expectations:
     """The writes to one resource that its store has not shown yet.
 
     The store has caught up with a write once it holds that version of the object or a later one, or has seen any

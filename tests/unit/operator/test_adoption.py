@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainplane.api.tree import copy
-from trainplane.operator.inherited import with_fixed_parts_of
+from trainplane.operator.adoption import with_fixed_parts_of
 
 
 def _jobset(

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.operator.objects import runtime
 from trainplane.api import tree as trees
 from trainplane.api.patches import RuntimePatch
-from trainplane.operator.readmitted import applied_at, is_elsewhere, is_patched_since
+from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BODY = {"spec": runtime()["spec"]["template"]["spec"]}

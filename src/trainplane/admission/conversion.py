@@ -52,14 +52,14 @@ LONGEST_WARNING: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Converted:
     """A TrainJob in today's form, and a sentence for each field that was not."""
 
     tree: Tree
     warnings: tuple[str, ...] = ()
 
 
-def turn(job: Tree) -> Turned:
+def turn(job: Tree) -> Converted:
     """Return the TrainJob with older fields in today's form; the same tree if there are none.
 
     `numProcPerNode` is not turned here: what its words mean depends on the runtime (`processes`).
@@ -69,7 +69,7 @@ def turn(job: Tree) -> Turned:
     """
     spec = job.get("spec")
     if not isinstance(spec, dict):
-        return Turned(job)
+        return Converted(job)
     warnings: list[str] = []
     turned = _with_patches(spec, warnings) if any(field in spec for field in _OLDER) else spec
     if trees.get(turned, "runtimeRef", "apiGroup") == names.LEGACY_GROUP:
@@ -78,7 +78,7 @@ def turn(job: Tree) -> Turned:
             f"spec.runtimeRef.apiGroup: {names.LEGACY_GROUP} was stored as {names.GROUP}; "
             f"write: apiGroup: {names.GROUP}, or leave it out"
         )
-    return Turned(job if turned is spec else {**job, "spec": turned}, tuple(warnings))
+    return Converted(job if turned is spec else {**job, "spec": turned}, tuple(warnings))
 
 
 def _with_patches(spec: Tree, warnings: list[str]) -> Tree:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trainplane.admission.rules import RULES, squeezed
-from trainplane.admission.structure import Problem, judge
+from trainplane.admission.schema_validation import Problem, judge
 from trainplane.api.crds.schema import schema_of
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 

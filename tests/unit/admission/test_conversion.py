@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.unit.admission.objects import KUEUE, OURS, entry, job_patch, trainjob, with_spec
-from trainplane.admission.generations import turn
+from trainplane.admission.conversion import turn
 from trainplane.api import document
 from trainplane.api.trainjob import TrainJob
 

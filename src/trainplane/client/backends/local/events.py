@@ -22,46 +22,46 @@ IGNORED: Final = "Ignored"
 COMPONENT: Final = "trainplane-local"
 
 
-class News(NamedTuple):
-    """Something to tell."""
+class EventContent(NamedTuple):
+    """The type, reason and message of an Event."""
 
     type: str
     reason: str
     message: str
 
 
-def created(name: str, pods: int, *, suspended: bool) -> News:
+def created(name: str, pods: int, *, suspended: bool) -> EventContent:
     """Tell that the pods are planned."""
     held = ", held back by spec.suspend" if suspended else ""
-    return News("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+    return EventContent("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
 
 
-SUSPENDED: Final = News("Normal", "Suspended", "suspended: pods are stopped or not started")
-RESUMED: Final = News("Normal", "Resumed", "resumed: pods may start")
-STARTED: Final = News("Normal", "Started", "pods are ready: training runs")
+SUSPENDED: Final = EventContent("Normal", "Suspended", "suspended: pods are stopped or not started")
+RESUMED: Final = EventContent("Normal", "Resumed", "resumed: pods may start")
+STARTED: Final = EventContent("Normal", "Started", "pods are ready: training runs")
 
 
-def over(condition: Tree) -> News:
+def over(condition: Tree) -> EventContent:
     """Tell that a job is over, and why."""
     complete = condition["type"] == names.COMPLETE
-    return News(
+    return EventContent(
         "Normal" if complete else "Warning",
         "Completed" if complete else "Failed",
         f"{condition['reason']}: {condition['message']}",
     )
 
 
-def restarted(count: int) -> News:
+def restarted(count: int) -> EventContent:
     """Tell that all pods begin anew."""
-    return News("Warning", "Restarting", f"a Job failed: all pods begin anew, for the {_ordinal(count)} time")
+    return EventContent("Warning", "Restarting", f"a Job failed: all pods begin anew, for the {_ordinal(count)} time")
 
 
-def ignored(what: str, why: str) -> News:
+def ignored(what: str, why: str) -> EventContent:
     """Tell that something has no effect here."""
-    return News("Normal", IGNORED, f"{what} has no effect here: {why}")
+    return EventContent("Normal", IGNORED, f"{what} has no effect here: {why}")
 
 
-def event(news: News, about: Tree, number: int, moment: datetime) -> Tree:
+def event(content: EventContent, about: Tree, number: int, moment: datetime) -> Tree:
     """Return the core/v1 Event about an object."""
     metadata, time = about["metadata"], stamp(moment)
     return {
@@ -74,9 +74,9 @@ def event(news: News, about: Tree, number: int, moment: datetime) -> Tree:
             "name": metadata["name"],
             "uid": metadata.get("uid", ""),
         },
-        "type": news.type,
-        "reason": news.reason,
-        "message": news.message,
+        "type": content.type,
+        "reason": content.reason,
+        "message": content.message,
         "source": {"component": COMPONENT},
         "firstTimestamp": time,
         "lastTimestamp": time,

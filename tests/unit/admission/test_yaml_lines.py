@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainplane.admission.positions import UnreadableError, read
+from trainplane.admission.yaml_lines import UnreadableError, read
 
 TEXT = """\
 # a comment
