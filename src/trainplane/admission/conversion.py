@@ -224,7 +224,7 @@ def _name(entry: Any, key: str) -> Hashable:
 
 
 def _is_well_formed(field: str, value: Any) -> bool:
-    """Say whether a field has the form that its release gave it, as far as we take it apart. Null is absent."""
+    """Return whether a field has the form that its release gave it, as far as we take it apart. Null is absent."""
     if value is None:
         return True
     if field not in _OVERRIDES:

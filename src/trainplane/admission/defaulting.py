@@ -79,7 +79,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
 
 
 def leaves_kind_open(new: Tree, old: Tree | None) -> bool:
-    """Say whether a new TrainJob names a runtime that may be the namespace's or the cluster's."""
+    """Return whether a new TrainJob names a runtime that may be the namespace's or the cluster's."""
     annotation = trees.get(new, "metadata", "annotations", names.ANNOTATION_RUNTIME_KIND)
     return old is None and annotation == names.RUNTIME_KIND_ANY and isinstance(_ref(new), dict)
 
@@ -106,14 +106,14 @@ def _ref(job: Tree) -> Any:
 
 
 def needs_runtime(new: Tree, old: Tree | None) -> bool:
-    """Say whether the form to store depends on the runtime: only then is it worth fetching."""
+    """Return whether the form to store depends on the runtime: only then is it worth fetching."""
     if isinstance(trees.get(new, "spec", "trainer", "numProcPerNode"), str):
         return True
     return (is_counted(new) or (old is not None and is_counted(old))) and _may_be_spelt_out(new, old)
 
 
 def _may_be_spelt_out(new: Tree, old: Tree | None) -> bool:
-    """Say whether a TrainJob leaves to its runtime what Kueue counts by, in other words than are stored."""
+    """Return whether a TrainJob leaves to its runtime what Kueue counts by, in other words than are stored."""
     if old is None:
         return says_resources(new) or not says_nodes(new)
     return _resources(new) != _resources(old) or (says_nodes(old) and not says_nodes(new))

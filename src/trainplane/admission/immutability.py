@@ -97,7 +97,7 @@ def _parts(job: ReplicatedJob | None) -> dict[str, Any]:
 
 
 def _covers(live: Any, wanted: Any) -> bool:
-    """Say whether what stands in the cluster has all that is wanted; the API server may have added defaults."""
+    """Return whether what stands in the cluster has all that is wanted; the API server may have added defaults."""
     if isinstance(live, dict) and isinstance(wanted, dict):
         return all(_covers(live.get(field), value) for field, value in wanted.items())
     if isinstance(live, list) and isinstance(wanted, list):

@@ -29,7 +29,7 @@ _RECIPES: Final = ("full_finetune_", "lora_finetune_")
 
 
 def is_rewritten(trainer: Any, stored: Any) -> bool:
-    """Say whether a trainer is the stored one as a Go plugin rewrites it."""
+    """Return whether a trainer is the stored one as a Go plugin rewrites it."""
     if not (isinstance(trainer, dict) and isinstance(stored, dict)):
         return False
     command, before = trainer.get("command"), stored.get("command")
@@ -41,7 +41,7 @@ def is_rewritten(trainer: Any, stored: Any) -> bool:
 
 
 def _is_tuning(command: Sequence[Any]) -> bool:
-    """Say whether a command is `tune run` with what torchtune's part of the torch plugin puts behind it."""
+    """Return whether a command is `tune run` with what torchtune's part of the torch plugin puts behind it."""
     if command[:2] != ENTRYPOINT or not all(isinstance(word, str) for word in command):
         return False
     rest = list(command[2:])

@@ -103,7 +103,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def _is_of_others(tree: object) -> bool:
-    """Say whether a document is an object of another kind, such as a TrainJob beside its runtime."""
+    """Return whether a document is an object of another kind, such as a TrainJob beside its runtime."""
     return isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "runtime" not in tree["kind"].lower()
 
 

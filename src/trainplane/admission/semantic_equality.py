@@ -25,7 +25,7 @@ _FALSE_IS_SILENT: Final = frozenset({"readOnly"})
 
 
 def same(one: Any, other: Any) -> bool:
-    """Say whether two parts of a TrainJob mean the same."""
+    """Return whether two parts of a TrainJob mean the same."""
     return one is other or identical(one, other) or identical(meaning(one), meaning(other))
 
 

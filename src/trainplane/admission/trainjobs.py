@@ -190,7 +190,7 @@ def _not_a_number(text: str) -> str:
 
 
 def _counts_processes(runtime: Runtime) -> bool:
-    """Say whether the runtime's framework is told how many processes a node runs."""
+    """Return whether the runtime's framework is told how many processes a node runs."""
     policy = runtime.view.spec.ml_policy
     return bool(policy and (policy.torch or policy.mpi or policy.flux))
 

@@ -152,7 +152,7 @@ class Configuration(Section, frozen=True):
     limits: Limits = Limits()
 
     def enabled(self, gate: str) -> bool:
-        """Say whether a feature gate is on."""
+        """Return whether a feature gate is on."""
         return self.feature_gates.get(gate, FEATURE_GATES[gate])
 
 
@@ -214,7 +214,7 @@ def _identity(tree: dict[str, Any]) -> Iterator[str]:
 
 
 def _problems(configuration: Configuration) -> Iterator[str]:
-    """Say all that cannot work, one line a field."""
+    """Return all that cannot work, one line a field."""
     webhook, server, client = configuration.webhook, configuration.status_server, configuration.client_connection
     for path, port in (("webhook.port", webhook.port), ("statusServer.port", server.port)):
         if not 1 <= port <= 65535:
@@ -244,7 +244,7 @@ def _problems(configuration: Configuration) -> Iterator[str]:
 
 
 def _patch_problems(paths: Iterable[str]) -> Iterator[str]:
-    """Say which paths lead to no field: an admin would take it for allowed."""
+    """Return which paths lead to no field: an admin would take it for allowed."""
     if not paths:
         return
     from trainplane.api.crds.schema import schema_of  # noqa: PLC0415 reads Kubernetes' types, which takes a moment

@@ -98,7 +98,7 @@ async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None
 
 
 def where(job: TrainJob | None) -> str:
-    """Say in a sentence where a TrainJob stands."""
+    """Return in a sentence where a TrainJob stands."""
     if job is None:
         return "nothing was heard of it; is the cluster reachable?"
     if job.cause:

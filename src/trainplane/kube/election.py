@@ -1,4 +1,4 @@
-"""One candidate's view of a Lease, without I/O: when it may claim it, and until when it leads.
+"""The rules of leader election without I/O: when a candidate may claim the Lease, and until when it leads.
 
 Why at most one candidate leads at any instant:
 

@@ -1,4 +1,4 @@
-"""Reading one's own writes from a cache.
+"""Expectations: writes of ours that the watch has not brought back yet, so that no reconcile decides on older state.
 
 A write's answer comes before the watch brings it back. A reconcile that runs in between sees the world without its own
 last write and would do it again: a second object, a status set back. So whoever writes notes the resourceVersion of

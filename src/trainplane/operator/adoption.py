@@ -1,4 +1,4 @@
-"""A JobSet that is there already, taken over with what JobSet holds fixed in it. Pure.
+"""Adopts an existing JobSet: keeps the fields that JobSet holds immutable, changes the others. Pure.
 
 A suspended JobSet may have been made by the Go controller, or by an older release of ours, from the same TrainJob and
 runtime but not to the letter as we would make it today. JobSet lets only little of it change. So where it refuses our

@@ -1,9 +1,9 @@
-"""What needs no second look: TrainJobs whose objects are known to be as they should.
+"""In-memory cache of TrainJobs whose objects are already applied: rendering is skipped until something changes.
 
-A TrainJob is looked at whenever anything about it or its JobSet changes, mostly a count in a status. Its objects follow
-from its spec and its runtime alone, so they are looked at again only when a person or a queue touched the TrainJob, or
-somebody touched the JobSet, or the JobSet makes all its pods anew. Forgotten at a restart, when each unfinished
-TrainJob is looked at once.
+A TrainJob is reconciled whenever anything about it or its JobSet changes, often a count in a status. Its objects follow
+from its spec and its runtime alone, so they are rendered again only when spec, labels or annotations of the TrainJob
+changed, or somebody touched the JobSet, or the JobSet makes all its pods anew. Empty after a restart, when each
+unfinished TrainJob is rendered once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ApplyCache:
         self._looks[key] = _look(job, jobset, digest, restarts)
 
     def holds(self, key: Key, job: ObjectMeta, jobset: SeenJobSet | None) -> bool:
-        """Say whether nothing was touched since."""
+        """Return whether nothing was touched since."""
         look = self._looks.get(key)
         if look is None or jobset is None:
             return False

@@ -1,4 +1,4 @@
-"""Objects that are made once and then kept, because making them draws something random: SSH keys, a certificate.
+"""Creates objects that are made once and never changed, because they hold something random: SSH keys, a certificate.
 
 Whoever made such a Secret knows what is in it, and a Secret of another TrainJob goes when that one goes. So only one
 that this TrainJob controls is used. That it does is the word of whoever wrote the Secret; who may write Secrets in a

@@ -91,7 +91,7 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
 
 
 def has_started(before: TrainJobStatus, after: TrainJobStatus) -> bool:
-    """Say whether this change brought the first pods that are ready, since the beginning or the last stop."""
+    """Return whether this change brought the first pods that are ready, since the beginning or the last stop."""
     return ready_jobs(before.jobs_status) == 0 < ready_jobs(after.jobs_status)
 
 

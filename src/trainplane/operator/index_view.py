@@ -1,6 +1,6 @@
-"""What the indexes of the TrainJob store read of a TrainJob as it passes by: one small view for all of them.
+"""The few fields of a TrainJob that the indexes of its store read, decoded once for all of them.
 
-Every change of every TrainJob is read like this, so it has only what an index asks for, and is decoded once.
+Every change of every TrainJob is decoded like this, so it has only what an index asks for.
 """
 
 from __future__ import annotations

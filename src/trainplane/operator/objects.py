@@ -83,7 +83,7 @@ class Objects:
         self._writes = Expectations(self.job_sets, self.clock)
 
     def pending(self, key: Key) -> bool:
-        """Say whether the mirror has not shown our last write of a JobSet."""
+        """Return whether the mirror has not shown our last write of a JobSet."""
         return self._writes.pending(key)
 
     def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
@@ -197,7 +197,7 @@ class Objects:
         return kept.runtime
 
     async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
-        """Say whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        """Return whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
         try:
             live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
             body = self._render(here, runtime).objects[-1].tree

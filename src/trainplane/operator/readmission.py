@@ -1,4 +1,4 @@
-"""Whether a JobSet runs where its TrainJob no longer says. Pure.
+"""Detects that Kueue evicted and readmitted a TrainJob while its JobSet went on running. Pure.
 
 Kueue evicts a TrainJob, admits it again with another flavor, and both may happen between two looks: then nobody has
 stopped the JobSet, which goes on where it was while Kueue counts it elsewhere. What tells it is a patch that is younger
@@ -30,7 +30,7 @@ _PLACEMENT: Final = (
 
 
 def is_patched_since(patches: Iterable[RuntimePatch], moment: datetime | None) -> bool:
-    """Say whether a patch changed after a moment; at any time, if the moment is not known."""
+    """Return whether a patch changed after a moment; at any time, if the moment is not known."""
     times = (patch.time for patch in patches if patch.time is not None)
     return any(moment is None or time > moment for time in times)
 
@@ -44,7 +44,7 @@ def applied_at(live: Tree, manager: str) -> datetime | None:
 
 
 def is_elsewhere(live: Tree, body: Tree) -> bool:
-    """Say whether the pods of a JobSet are not placed as they should be: what a queue sets, and JobSet lets change."""
+    """Return whether the pods of a JobSet are placed elsewhere: by what a queue sets, and JobSet lets change."""
     wanted = {job.get("name"): job for job in body["spec"].get("replicatedJobs") or ()}
     return any(
         _at(job, path) != _at(wanted.get(job.get("name")) or {}, path)

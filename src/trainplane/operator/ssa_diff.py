@@ -1,4 +1,4 @@
-"""Whether a server-side apply would change anything, told without asking for one. Pure.
+"""Predicts from managedFields whether a server-side apply would change an object. Pure.
 
 After a restart nobody remembers what was applied, and a queue of 100,000 suspended JobSets should not be written anew
 just to find out. Reading is cheap: the object says what it holds and, in `managedFields`, what of it we applied.
@@ -27,7 +27,7 @@ _AMOUNTS = frozenset({"requests", "limits"})
 
 
 def would_change(live: Tree, body: Tree, manager: str) -> bool:
-    """Say whether applying `body` as `manager` could change `live`, which was read with its managedFields."""
+    """Return whether applying `body` as `manager` could change `live`, which was read with its managedFields."""
     ours = _fields_of(live, manager)
     if ours is None:
         return True
@@ -45,7 +45,7 @@ def _fields_of(live: Tree, manager: str) -> Tree | None:
 
 
 def _loses(fields: Tree, wanted: Any) -> bool:
-    """Say whether we applied a field before that we do not want now: an apply would remove it."""
+    """Return whether we applied a field before that we do not want now: an apply would remove it."""
     entries = _Entries(wanted) if isinstance(wanted, list) else None
     for name, below in fields.items():
         if name == ".":
@@ -97,7 +97,7 @@ class _Entries:
 
 
 def _holds(live: Any, wanted: Any) -> bool:
-    """Say whether `live` has all that is wanted; it may have more fields, but no more entries of a list."""
+    """Return whether `live` has all that is wanted; it may have more fields, but no more entries of a list."""
     if isinstance(wanted, dict):
         return isinstance(live, dict) and all(
             name in live and (_same_amounts if name in _AMOUNTS else _holds)(live[name], value)

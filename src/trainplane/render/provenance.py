@@ -60,20 +60,20 @@ class Provenance:
         self._fields: dict[int, tuple[Any, dict[str, Origin]]] = {}
 
     def field(self, holder: Tree, key: str, origin: Origin) -> None:
-        """Say who wrote a field of an object."""
+        """Record who wrote a field of an object."""
         self._of(holder)[key] = origin
 
     def fields(self, holder: Tree, keys: Iterable[str], origin: Origin) -> None:
-        """Say who wrote some fields of an object."""
+        """Record who wrote some fields of an object."""
         self._of(holder).update(dict.fromkeys(keys, origin))
 
     def entry(self, entry: Any, origin: Origin) -> None:
-        """Say who wrote an object that stands in a list; what was known of it is forgotten."""
+        """Record who wrote an object that stands in a list; what was known of it is forgotten."""
         self._entries[id(entry)] = (entry, origin)
         self._fields.pop(id(entry), None)
 
     def inherit(self, holder: Tree, former: Tree) -> None:
-        """Say of an object what is known of another, whose fields it took over."""
+        """Record for an object what is known of another, whose fields it took over."""
         entry, fields = self._entries.get(id(former)), self._fields.get(id(former))
         if entry is not None:
             self._entries[id(holder)] = (holder, entry[1])

@@ -23,7 +23,7 @@ class Rule:
     """The folder whose file has it: empty, or with a slash at the end."""
 
     def matches(self, path: str, *, is_folder: bool) -> bool:
-        """Say whether the rule speaks of a path."""
+        """Return whether the rule speaks of a path."""
         if self.folders_only and not is_folder:
             return False
         return path.startswith(self.base) and bool(self.pattern.fullmatch(path[len(self.base) :]))
@@ -35,7 +35,7 @@ def parse(lines: Iterable[str], base: str = "") -> list[Rule]:
 
 
 def ignores(rules: Iterable[Rule], path: str, *, is_folder: bool) -> bool:
-    """Say whether a path stays behind: the last rule that speaks of it decides."""
+    """Return whether a path stays behind: the last rule that speaks of it decides."""
     verdict = False
     for rule in rules:
         if rule.matches(path, is_folder=is_folder):

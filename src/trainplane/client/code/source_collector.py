@@ -216,7 +216,7 @@ def _literal(value: Any) -> str | None:
 
 
 def _is_remade(statement: ast.stmt, value: Any) -> bool:
-    """Say whether a statement makes the same value wherever it runs."""
+    """Return whether a statement makes the same value wherever it runs."""
     if isinstance(statement, sources.Definition) or _is_quiet(statement):
         return True
     if not isinstance(statement, ast.Assign | ast.AnnAssign):
@@ -228,7 +228,7 @@ def _is_remade(statement: ast.stmt, value: Any) -> bool:
 
 
 def _is_quiet(statement: ast.stmt) -> bool:
-    """Say whether an `if` or `try` does nothing but define things, and not only where a script is run."""
+    """Return whether an `if` or `try` does nothing but define things, and not only where a script is run."""
     if not isinstance(statement, ast.If | ast.Try):
         return False
     test = statement.test if isinstance(statement, ast.If) else None

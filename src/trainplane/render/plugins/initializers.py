@@ -94,7 +94,7 @@ def _job_for(pod_sets: Iterable[PodSet], ancestor: str) -> PodSet | None:
 
 
 def _shares(container: Container, path: str) -> bool:
-    """Say whether a container writes `path` to a volume."""
+    """Return whether a container writes `path` to a volume."""
     mounts = container.tree.get("volumeMounts") or ()
     return any(
         mount.get("name") == names.VOLUME_INITIALIZER or f"{path}/".startswith(mount["mountPath"].rstrip("/") + "/")

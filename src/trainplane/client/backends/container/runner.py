@@ -221,7 +221,7 @@ class RunningContainer:
         return Exit(int(inner), "OOMKilled" if killed and int(inner) else "")
 
     def _was_killed(self, code: int) -> bool:
-        """Say whether it was killed and not by us: for its memory, which not every engine and kernel tells."""
+        """Return whether it was killed and not by us: for its memory, which not every engine and kernel tells."""
         return code == _KILLED and self._limited and not self._stopped
 
     async def stop(self, grace_seconds: float) -> None:

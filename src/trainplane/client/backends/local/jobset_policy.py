@@ -107,7 +107,7 @@ class Standing:
         }
 
     def is_met(self, status: str) -> bool:
-        """Say whether others that wait for this status may start."""
+        """Return whether others that wait for this status may start."""
         count = len(self.succeeded) if status == COMPLETE else len(self.ready)
         return count >= self.job.replicas
 

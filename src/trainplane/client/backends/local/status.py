@@ -31,7 +31,7 @@ def condition(status: Tree, kind: str) -> Tree | None:
 
 
 def is_finished(status: Tree) -> bool:
-    """Say whether the job is over, for better or worse."""
+    """Return whether the job is over, for better or worse."""
     return any((condition(status, kind) or {}).get("status") == "True" for kind in (names.COMPLETE, names.FAILED))
 
 

@@ -25,7 +25,7 @@ _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def are_alike(one: Tree, other: Tree) -> bool:
-    """Say whether every TrainJob becomes the same of two runtimes."""
+    """Return whether every TrainJob becomes the same of two runtimes."""
     return bool(_meaning(one) == _meaning(other))
 
 
