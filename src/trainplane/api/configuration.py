@@ -18,7 +18,8 @@ from trainplane.api.fieldpaths import problem_of
 from trainplane.api.patches import RuntimeSpecPatch
 
 FEATURE_GATES: Final = {"TrainJobStatus": False}
-"""Every gate and its default. TrainJobStatus: pods may report progress to the operator."""
+"""Every gate and its default. TrainJobStatus: pods may report progress to the operator, which serves no such reports
+yet, so it cannot be switched on."""
 
 TLS_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3")
 
@@ -236,6 +237,8 @@ def _problems(configuration: Configuration) -> Iterator[str]:
             yield f"{path}: is {count}: write 1 or more"
     for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
         yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    if configuration.enabled("TrainJobStatus"):
+        yield "featureGates.TrainJobStatus: cannot be true: this release serves no progress reports: remove it"
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())
