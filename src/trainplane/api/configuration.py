@@ -235,15 +235,19 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if count < 1:
             yield f"{path}: is {count}: write 1 or more"
-    for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
-        yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
-    if configuration.enabled("TrainJobStatus"):
-        yield "featureGates.TrainJobStatus: cannot be true: this release serves no progress reports: remove it"
+    yield from _gate_problems(configuration)
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())
     if configuration.leader_election is not None:
         yield from _lease_problems(configuration.leader_election)
+
+
+def _gate_problems(configuration: Configuration) -> Iterator[str]:
+    for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
+        yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    if configuration.enabled("TrainJobStatus"):
+        yield "featureGates.TrainJobStatus: cannot be true: this release serves no progress reports: remove it"
 
 
 def _patch_problems(paths: Iterable[str]) -> Iterator[str]:
