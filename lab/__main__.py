@@ -70,7 +70,8 @@ def _exec(arguments: argparse.Namespace) -> int:
         "PATH": f"{tools}:{os.environ.get('PATH', '')}",
         "CONTAINERD_ADDRESS": "/run/containerd/containerd.sock",
     }
-    full = cluster.sandbox.command(command)
+    here = ["/bin/sh", "-c", 'cd "$0" && exec "$@"', str(Path.cwd())]  # the sandbox begins at its root
+    full = cluster.sandbox.command([*here, *command])
     sys.stdout.flush()
     os.execvpe(full[0], full, environment)  # noqa: S606 the command is the caller's own
 

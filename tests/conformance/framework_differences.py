@@ -28,7 +28,7 @@ def _framework(case: Case) -> str:
 
 
 def is_of_framework(case: Case) -> bool:
-    """Say whether a case is about a runtime of JAX, XGBoost or Flux."""
+    """Return whether a case is about a runtime of JAX, XGBoost or Flux."""
     return bool(_framework(case))
 
 

@@ -27,7 +27,7 @@ _QUEUE = "scheduling.volcano.sh/queue-name"
 
 
 def has_gang(case: Case) -> bool:
-    """Say whether a case is about a runtime whose pods are scheduled together."""
+    """Return whether a case is about a runtime whose pods are scheduled together."""
     return "podGroupPolicy" in it.runtime(case).get("spec", {})
 
 

@@ -238,7 +238,7 @@ def _of(on: Tree) -> list[Tree]:
 
 
 def _can_be(case: Case) -> bool:
-    """Say whether a pod can be made of a case: one that ends in a refusal tells nothing of what comes after."""
+    """Return whether a pod can be made of a case: one that ends in a refusal tells nothing of what comes after."""
     (on,) = case.setup
     document = next(step.document for step in case.steps if isinstance(step, Create))
     job = {**document, "metadata": {**document["metadata"], "namespace": "team", "uid": "uid"}}

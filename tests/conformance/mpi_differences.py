@@ -38,7 +38,7 @@ _MOUNTS: list[Tree] = [
 
 
 def is_of_mpi(case: Case) -> bool:
-    """Say whether a case is about a runtime of MPI."""
+    """Return whether a case is about a runtime of MPI."""
     return "mpi" in (it.runtime(case).get("spec", {}).get("mlPolicy") or {})
 
 

@@ -99,7 +99,7 @@ class Gate:
         self._run(self._set(_Trap(victim, name, after)))
 
     def sprung(self) -> bool:
-        """Say whether the operator was killed since `arm`."""
+        """Return whether the operator was killed since `arm`."""
         return self._sprung.is_set()
 
     def disarm(self) -> None:

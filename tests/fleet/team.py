@@ -127,7 +127,7 @@ class Team:
         return true_condition(self.job(name, on=on), kind)
 
     def is_done(self, name: str, *, on: str = "hub") -> bool:
-        """Say whether a TrainJob is Complete or Failed."""
+        """Return whether a TrainJob is Complete or Failed."""
         return bool(self.condition(name, "Complete", on=on) or self.condition(name, "Failed", on=on))
 
     def check(self, name: str, check: str = CHECK) -> Tree:
@@ -141,7 +141,7 @@ class Team:
         return where
 
     def is_running(self, name: str, *, on: str) -> bool:
-        """Say whether a TrainJob has running pods on a worker, and reports them there."""
+        """Return whether a TrainJob has running pods on a worker, and reports them there."""
         job = self.job(name, on=on)
         active = sum(step["active"] for step in ((job or {}).get("status") or {}).get("jobsStatus", []))
         pods = self.pods(name, on=on)

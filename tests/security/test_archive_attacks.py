@@ -40,7 +40,7 @@ def used(folder: Path) -> int:
 
 
 def has(folder: Path, text: bytes) -> bool:
-    """Say whether any file of lines has a text."""
+    """Return whether any file of lines has a text."""
     found = False
     for path in folder.rglob("node.*"):
         with contextlib.suppress(FileNotFoundError):

@@ -140,7 +140,7 @@ class Damage:
         self.folders.sort()
 
     def is_touched(self, log: Log) -> bool:
-        """Say whether anything was done to what a log needs to be shown."""
+        """Return whether anything was done to what a log needs to be shown."""
         job = self.jobs / log.job
         pod_folder = job / log.pod
         needed = {self.folder, self.jobs, job, job / "job.json", pod_folder, pod_folder / "pod.json"}

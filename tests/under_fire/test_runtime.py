@@ -20,11 +20,12 @@ from tests.unit.operator.objects import runtime, train_job
 from trainplane.api.configuration import CertManagement, Configuration, Health, LeaderElection, Metrics, Webhook
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.cabundle import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, BundleTarget
-from trainplane.kube.candidacy import Candidacy, LeaseSettings
 from trainplane.kube.certificates import ManagedCertificates, ManagedSettings, ServingContext
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import error_from_status
+from trainplane.kube.election import ElectionRules, LeaseSettings
 from trainplane.kube.errors import UnavailableError
+from trainplane.kube.expectations import Expectations
 from trainplane.kube.lease import LEASES, LeaderElector, LeadershipLostError
 from trainplane.kube.pki import CertificatePolicy
 from trainplane.kube.reflector import Reflector, ReflectorSettings
@@ -33,7 +34,6 @@ from trainplane.kube.store import Store
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang, Refuse
 from trainplane.kube.testing.server import FakeServer
-from trainplane.kube.writes import OwnWrites
 from trainplane.operator.main import Operator
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
@@ -274,7 +274,7 @@ async def test_a_write_that_is_sent_again_asks_for_leadership_again() -> None:
 @pytest.mark.finding("runtime", 11, "a Retry-After of a day stopped a mirror for a day, and other small things")
 async def test_a_write_to_what_was_deleted_since_is_not_remembered_for_ever() -> None:
     clock = FakeClock()
-    writes = OwnWrites(Store(THINGS), clock, patience=60)
+    writes = Expectations(Store(THINGS), clock, patience=60)
     for number in range(100):
         writes.note(Key("d", f"gone-{number}"), 10 + number)
         await clock.advance(1)
@@ -282,7 +282,7 @@ async def test_a_write_to_what_was_deleted_since_is_not_remembered_for_ever() ->
 
 
 def test_a_claim_without_an_answer_is_remembered() -> None:
-    candidacy = Candidacy("me", LeaseSettings("d", "l"))
+    candidacy = ElectionRules("me", LeaseSettings("d", "l"))
     candidacy.saw(None, 0.0)
     assert candidacy.claim(0.0, datetime.now(UTC)) is not None
     assert candidacy.claimed

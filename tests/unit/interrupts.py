@@ -15,7 +15,7 @@ _WAITING = threading.Event.wait.__code__
 
 
 def main_waits() -> bool:
-    """Say whether the main thread waits for an event."""
+    """Return whether the main thread waits for an event."""
     frame: FrameType | None = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None and frame.f_code is not _WAITING:
         frame = frame.f_back

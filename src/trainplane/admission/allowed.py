@@ -15,7 +15,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.kueue import is_kueues
-from trainplane.admission.sameness import meaning, same
+from trainplane.admission.semantic_equality import meaning, same
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.fieldpaths import ANY, FieldPaths

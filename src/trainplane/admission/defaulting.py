@@ -3,11 +3,11 @@
 In order:
 
 0. a runtime that is named without its kind gets one (`settle_kind`);
-1. older generations take today's form (`generations`, `processes`);
+1. older generations take today's form (`conversion`, `processes`);
    what is Kueue's stays Kueue's: its entry, and when a queued TrainJob begins (`kueue`);
 2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
-3. on an update, a part that means what is stored keeps the stored form (`sameness`), so that a client which writes the
-   same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
+3. on an update, a part that means what is stored keeps the stored form (`semantic_equality`), so that a client
+   which writes the same in other letters changes nothing; and so does a trainer that Kueue rewrote (`rewritten`);
 4. every `runtimePatches` entry carries the time of its last change.
 
 What runs here has been pruned and filled with the schema's defaults but not validated, so any part may have any type. A
@@ -21,12 +21,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.generations import turn
+from trainplane.admission.conversion import turn
 from trainplane.admission.kueue import is_held_back, with_entry
 from trainplane.admission.processes import turn_processes
 from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
-from trainplane.admission.sameness import same, settled
+from trainplane.admission.semantic_equality import same, settled
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.meta import whole_seconds
@@ -79,7 +79,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
 
 
 def leaves_kind_open(new: Tree, old: Tree | None) -> bool:
-    """Say whether a new TrainJob names a runtime that may be the namespace's or the cluster's."""
+    """Return whether a new TrainJob names a runtime that may be the namespace's or the cluster's."""
     annotation = trees.get(new, "metadata", "annotations", names.ANNOTATION_RUNTIME_KIND)
     return old is None and annotation == names.RUNTIME_KIND_ANY and isinstance(_ref(new), dict)
 
@@ -106,14 +106,14 @@ def _ref(job: Tree) -> Any:
 
 
 def needs_runtime(new: Tree, old: Tree | None) -> bool:
-    """Say whether the form to store depends on the runtime: only then is it worth fetching."""
+    """Return whether the form to store depends on the runtime: only then is it worth fetching."""
     if isinstance(trees.get(new, "spec", "trainer", "numProcPerNode"), str):
         return True
     return (is_counted(new) or (old is not None and is_counted(old))) and _may_be_spelt_out(new, old)
 
 
 def _may_be_spelt_out(new: Tree, old: Tree | None) -> bool:
-    """Say whether a TrainJob leaves to its runtime what Kueue counts by, in other words than are stored."""
+    """Return whether a TrainJob leaves to its runtime what Kueue counts by, in other words than are stored."""
     if old is None:
         return says_resources(new) or not says_nodes(new)
     return _resources(new) != _resources(old) or (says_nodes(old) and not says_nodes(new))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import same
+from trainplane.admission.semantic_equality import same
 from trainplane.api import tree as trees
 from trainplane.render.findings import Finding
 
@@ -21,12 +21,12 @@ _FIXED: Final = ("trainer", "initializer", "activeDeadlineSeconds")
 
 
 def changes_only_suspend(new: Tree, old: Tree) -> bool:
-    """Say whether an update leaves the spec as it is, but for `suspend`."""
+    """Return whether an update leaves the spec as it is, but for `suspend`."""
     return _without_suspend(new) == _without_suspend(old)
 
 
 def changes_patches(new: Tree, old: Tree) -> bool:
-    """Say whether `runtimePatches` mean something else than before."""
+    """Return whether `runtimePatches` mean something else than before."""
     return not same(_patches(new), _patches(old))
 
 
@@ -63,7 +63,7 @@ def judge_moment(new: Tree, old: Tree, jobset: Tree | None) -> Iterator[Finding]
 
 
 def is_finished(job: Tree) -> bool:
-    """Say whether the TrainJob is complete or failed, so that nothing is made of its spec any more."""
+    """Return whether the TrainJob is complete or failed, so that nothing is made of its spec any more."""
     return any(
         condition.get("status") == "True" and condition.get("type") in {"Complete", "Failed"}
         for condition in trees.get(job, "status", "conditions") or []

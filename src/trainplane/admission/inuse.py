@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import same
+from trainplane.admission.semantic_equality import same
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import JobSetTemplate

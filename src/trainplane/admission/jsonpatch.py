@@ -23,7 +23,7 @@ def json_patch(before: Any, after: Any) -> list[Operation]:
 
 
 def identical(one: Any, other: Any) -> bool:
-    """Say whether two trees are the same JSON. Unlike `==`, true is not 1."""
+    """Return whether two trees are the same JSON. Unlike `==`, true is not 1."""
     if one is other:
         return True
     if type(one) is not type(other):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import meaning
+from trainplane.admission.semantic_equality import meaning
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render.findings import Finding
@@ -51,7 +51,7 @@ def with_entry(new: Tree, old: Tree | None, warnings: list[str]) -> Tree:
 
 
 def is_held_back(new: Tree, old: Tree | None) -> bool:
-    """Say whether an update would let a TrainJob run that waits in a queue and that Kueue has not admitted."""
+    """Return whether an update would let a TrainJob run that waits in a queue and that Kueue has not admitted."""
     if trees.get(old, "spec", "suspend") is not True or trees.get(new, "spec", "suspend") is not False:
         return False
     kueues = [entry for entry in _entries(new) or () if is_kueues(entry)]
@@ -71,17 +71,17 @@ def judge_entry(new: Tree, old: Tree | None) -> Iterator[Finding]:
 
 
 def is_queued(job: Tree) -> bool:
-    """Say whether a TrainJob names a queue."""
+    """Return whether a TrainJob names a queue."""
     return bool(trees.get(job, "metadata", "labels", names.LABEL_QUEUE))
 
 
 def is_kueues(entry: Any) -> bool:
-    """Say whether an entry of `runtimePatches` is Kueue's."""
+    """Return whether an entry of `runtimePatches` is Kueue's."""
     return isinstance(entry, dict) and entry.get("manager") == names.PATCH_MANAGER_KUEUE
 
 
 def says_something(entry: Tree) -> bool:
-    """Say whether an entry changes anything."""
+    """Return whether an entry changes anything."""
     template = trees.get(entry, "trainingRuntimeSpec", "template")
     return bool(meaning(trees.get(template, "metadata")) or trees.get(template, "spec", "replicatedJobs"))
 

@@ -67,7 +67,7 @@ def judge_names(job: Document[TrainJob], runtime: Runtime, pipeline: Pipeline) -
 
 
 def _is_short(name: str, job: ReplicatedJob) -> bool:
-    """Say whether no number of nodes could make a name of this job too long."""
+    """Return whether no number of nodes could make a name of this job too long."""
     return len(name) + len(job.name) + len(str(max(job.replicas - 1, 0))) + len("--") + _ROOM <= LONGEST
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.kueue import is_kueues, is_queued
-from trainplane.admission.sameness import same
+from trainplane.admission.semantic_equality import same
 from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
@@ -31,7 +31,7 @@ _PATH: Final = ("spec", "trainer", "resourcesPerNode")
 
 
 def is_counted(job: Tree) -> bool:
-    """Say whether Kueue may count this TrainJob: it is in a queue, or Kueue has its entry in it.
+    """Return whether Kueue may count this TrainJob: it is in a queue, or Kueue has its entry in it.
 
     Where Kueue looks after TrainJobs it puts its entry into every one of them, queue or not, and a job may come into a
     queue later, when `spec.trainer` can no longer change.
@@ -41,12 +41,12 @@ def is_counted(job: Tree) -> bool:
 
 
 def says_resources(job: Tree) -> bool:
-    """Say whether a TrainJob says anything of what its nodes ask for."""
+    """Return whether a TrainJob says anything of what its nodes ask for."""
     return isinstance(trees.get(job, *_PATH), dict)
 
 
 def says_nodes(job: Tree) -> bool:
-    """Say whether a TrainJob says how many nodes it wants."""
+    """Return whether a TrainJob says how many nodes it wants."""
     return trees.get(job, "spec", "trainer", "numNodes") is not None
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.sameness import same
+from trainplane.admission.semantic_equality import same
 from trainplane.api import names
 from trainplane.render.plugins.torchtune import ENTRYPOINT, MANAGED
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _FLUX: Final = ["/bin/bash", f"{names.FLUX_CONFIG_MOUNT_PATH}/entrypoint.sh"]
-_MEETING: Final = "--rdzv_endpoint="
+_RENDEZVOUS: Final = "--rdzv_endpoint="
 _RECIPES: Final = ("full_finetune_", "lora_finetune_")
 
 
 def is_rewritten(trainer: Any, stored: Any) -> bool:
-    """Say whether a trainer is the stored one as a Go plugin rewrites it."""
+    """Return whether a trainer is the stored one as a Go plugin rewrites it."""
     if not (isinstance(trainer, dict) and isinstance(stored, dict)):
         return False
     command, before = trainer.get("command"), stored.get("command")
@@ -41,11 +41,11 @@ def is_rewritten(trainer: Any, stored: Any) -> bool:
 
 
 def _is_tuning(command: Sequence[Any]) -> bool:
-    """Say whether a command is `tune run` with what torchtune's part of the torch plugin puts behind it."""
+    """Return whether a command is `tune run` with what torchtune's part of the torch plugin puts behind it."""
     if command[:2] != ENTRYPOINT or not all(isinstance(word, str) for word in command):
         return False
     rest = list(command[2:])
-    if rest and rest[0].startswith(_MEETING):
+    if rest and rest[0].startswith(_RENDEZVOUS):
         rest = rest[1:]
     return (
         len(rest) >= len(("recipe", "--config", "config"))

@@ -16,9 +16,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from trainplane.admission.positions import UnreadableError, read
 from trainplane.admission.runtimes import validate_runtime
-from trainplane.admission.structure import Problem, judge
+from trainplane.admission.schema_validation import Problem, judge
+from trainplane.admission.yaml_lines import UnreadableError, read
 from trainplane.api import document, names
 from trainplane.api import tree as trees
 from trainplane.api.crds.schema import schema_of
@@ -33,7 +33,7 @@ from trainplane.render.refused import OF_RUNTIME, faults
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.admission.positions import Path, Source
+    from trainplane.admission.yaml_lines import Path, Source
     from trainplane.api.tree import Tree
     from trainplane.render.findings import Finding
     from trainplane.render.plan import Runtime
@@ -103,7 +103,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 
 def _is_of_others(tree: object) -> bool:
-    """Say whether a document is an object of another kind, such as a TrainJob beside its runtime."""
+    """Return whether a document is an object of another kind, such as a TrainJob beside its runtime."""
     return isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "runtime" not in tree["kind"].lower()
 
 

@@ -41,7 +41,7 @@ def validate_runtime(new: Tree, old: Tree | None, *, most_pods: int = MOST_PODS)
 
 
 def is_deprecated(runtime: Tree) -> bool:
-    """Say whether a runtime says of itself that it will go away."""
+    """Return whether a runtime says of itself that it will go away."""
     label: str | None = trees.get(runtime, "metadata", "labels", names.LABEL_SUPPORT)
     return label == names.SUPPORT_DEPRECATED
 

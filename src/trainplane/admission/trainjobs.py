@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.admission import edits
 from trainplane.admission.allowed import judge_allowed
-from trainplane.admission.frozen import judge_frozen
-from trainplane.admission.generations import turn
+from trainplane.admission.conversion import turn
+from trainplane.admission.immutability import judge_immutable
 from trainplane.admission.kueue import judge_entry
 from trainplane.admission.lengths import judge_names
 from trainplane.admission.quota import judge_counted
@@ -118,7 +118,7 @@ def _validate_update(
         return verdict + Verdict(warnings=(f"nothing can be made of this TrainJob: {_missing(job).problem}",))
     verdict += Verdict.of(_judge_numbers(job, before, runtime)) + pipeline.validate(job, before, runtime)
     if patched and verdict.allowed and jobset is not None and not edits.is_finished(before.tree):
-        verdict += Verdict.of(judge_frozen(job, before, runtime, jobset, pipeline))
+        verdict += Verdict.of(judge_immutable(job, before, runtime, jobset, pipeline))
     if source == "snapshot" and not verdict.allowed:
         verdict += Verdict(warnings=(_by_snapshot(job),))
     return verdict
@@ -190,7 +190,7 @@ def _not_a_number(text: str) -> str:
 
 
 def _counts_processes(runtime: Runtime) -> bool:
-    """Say whether the runtime's framework is told how many processes a node runs."""
+    """Return whether the runtime's framework is told how many processes a node runs."""
     policy = runtime.view.spec.ml_policy
     return bool(policy and (policy.torch or policy.mpi or policy.flux))
 

@@ -18,7 +18,8 @@ from trainplane.api.fieldpaths import problem_of
 from trainplane.api.patches import RuntimeSpecPatch
 
 FEATURE_GATES: Final = {"TrainJobStatus": False}
-"""Every gate and its default. TrainJobStatus: pods may report progress to the operator."""
+"""Every gate and its default. TrainJobStatus: pods may report progress to the operator, which serves no such reports
+yet, so it cannot be switched on."""
 
 TLS_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3")
 
@@ -152,7 +153,7 @@ class Configuration(Section, frozen=True):
     limits: Limits = Limits()
 
     def enabled(self, gate: str) -> bool:
-        """Say whether a feature gate is on."""
+        """Return whether a feature gate is on."""
         return self.feature_gates.get(gate, FEATURE_GATES[gate])
 
 
@@ -214,7 +215,7 @@ def _identity(tree: dict[str, Any]) -> Iterator[str]:
 
 
 def _problems(configuration: Configuration) -> Iterator[str]:
-    """Say all that cannot work, one line a field."""
+    """Return all that cannot work, one line a field."""
     webhook, server, client = configuration.webhook, configuration.status_server, configuration.client_connection
     for path, port in (("webhook.port", webhook.port), ("statusServer.port", server.port)):
         if not 1 <= port <= 65535:
@@ -234,8 +235,7 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if count < 1:
             yield f"{path}: is {count}: write 1 or more"
-    for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
-        yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    yield from _gate_problems(configuration)
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())
@@ -243,8 +243,15 @@ def _problems(configuration: Configuration) -> Iterator[str]:
         yield from _lease_problems(configuration.leader_election)
 
 
+def _gate_problems(configuration: Configuration) -> Iterator[str]:
+    for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
+        yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
+    if configuration.enabled("TrainJobStatus"):
+        yield "featureGates.TrainJobStatus: cannot be true: this release serves no progress reports: remove it"
+
+
 def _patch_problems(paths: Iterable[str]) -> Iterator[str]:
-    """Say which paths lead to no field: an admin would take it for allowed."""
+    """Return which paths lead to no field: an admin would take it for allowed."""
     if not paths:
         return
     from trainplane.api.crds.schema import schema_of  # noqa: PLC0415 reads Kubernetes' types, which takes a moment

@@ -91,7 +91,7 @@ def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Say whether a condition is there and True."""
+    """Return whether a condition is there and True."""
     condition = find(conditions, kind)
     return condition is not None and condition.status == "True"
 

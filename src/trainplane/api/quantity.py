@@ -101,7 +101,7 @@ class Quantity:
         return Quantity(_divided(self.nanos, step) * step, self.family)
 
     def is_zero(self) -> bool:
-        """Say whether the amount is zero."""
+        """Return whether the amount is zero."""
         return self.nanos == 0
 
     def __float__(self) -> float:

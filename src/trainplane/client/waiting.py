@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from trainplane.client.error_excerpt import SEARCHED_LINES, find_telling
 from trainplane.client.errors import InvalidError, JobDeletedError, JobFailedError, JobTimeoutError, TrainplaneError
-from trainplane.client.tails import SEARCHED_LINES, find_telling
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, STATUSES, Cause
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None
 
 
 def where(job: TrainJob | None) -> str:
-    """Say in a sentence where a TrainJob stands."""
+    """Return in a sentence where a TrainJob stands."""
     if job is None:
         return "nothing was heard of it; is the cluster reachable?"
     if job.cause:

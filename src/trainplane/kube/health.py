@@ -61,7 +61,7 @@ class LoopLag:
         return worst
 
     def check(self) -> str | None:
-        """Say what is wrong if the lag is over the limit."""
+        """Return what is wrong if the lag is over the limit."""
         lag = self.current()
         return None if lag <= self.limit else f"the event loop is {lag:.1f} s late, more than {self.limit:g} s"
 

@@ -1,6 +1,6 @@
 """Leader election on a coordination.k8s.io/v1 Lease.
 
-`candidacy.py` holds the rules and why at most one leads; this is the loop that reads, writes and waits for it.
+`election.py` holds the rules and why at most one leads; this is the loop that reads, writes and waits for it.
 
     elector = LeaderElector(client, LeaseSettings("kubeflow-system", "trainer.kubeflow.org"), clock)
     await elector.run(controllers)     # returns with `controllers`, or raises LeadershipLostError: then exit
@@ -19,7 +19,7 @@ import socket
 import uuid
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from trainplane.kube.candidacy import JITTER, LEASES, Candidacy, LeaseSettings, Tree
+from trainplane.kube.election import JITTER, LEASES, ElectionRules, LeaseSettings, Tree
 from trainplane.kube.errors import KubeError, NotFoundError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class LeaderElector:
         self._client = client
         self._settings = settings
         self._clock = clock
-        self._candidacy = Candidacy(identity or unique_identity(), settings)
+        self._candidacy = ElectionRules(identity or unique_identity(), settings)
         self._on_lost = on_lost
         self._on_new_leader = on_new_leader
         self._spread = spread

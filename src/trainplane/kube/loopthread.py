@@ -128,7 +128,7 @@ class LoopThread:
             self._loop.close()
 
     def _problem(self) -> str | None:
-        """Say why no call can be made here and now."""
+        """Return why no call can be made here and now."""
         if self.inherited:
             return f"this {self.owner} was made before a fork: make a new one in the child"
         if self._closing:

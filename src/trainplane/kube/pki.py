@@ -99,7 +99,7 @@ def not_after(certificate: bytes) -> datetime:
 def _authority_fault(
     authorities: list[x509.Certificate], ca_key: bytes, policy: CertificatePolicy, now: datetime
 ) -> str | None:
-    """Say why the first authority must not sign any longer."""
+    """Return why the first authority must not sign any longer."""
     try:
         signing = authorities[0]
         if _signing_key(ca_key).public_key() != signing.public_key():
@@ -118,7 +118,7 @@ def _authority_fault(
 def _serving_fault(
     tls_crt: bytes, tls_key: bytes, authorities: list[x509.Certificate], policy: CertificatePolicy, now: datetime
 ) -> str | None:
-    """Say why the serving certificate must be issued anew now."""
+    """Return why the serving certificate must be issued anew now."""
     try:
         serving = x509.load_pem_x509_certificate(tls_crt)
         if not _belong(serving, tls_key):
@@ -142,7 +142,7 @@ def _serving_due(
     policy: CertificatePolicy,
     now: datetime,
 ) -> str | None:
-    """Say why a sound serving certificate must go: its time, or the authority that signs today has settled."""
+    """Return why a sound serving certificate must go: its time, or the authority that signs today has settled."""
     end = min(serving.not_valid_after_utc, signer.not_valid_after_utc)
     settled = authority.not_valid_before_utc + BACKDATE + policy.settle <= now
     if serving.not_valid_before_utc > now:

@@ -35,7 +35,7 @@ class Projection:
     metadata: frozenset[str] | None = None
     """Fields of `metadata` kept; None keeps all. `managedFields` never is: nobody here reads it and it is large."""
 
-    transform: Callable[[Sighting], Any] | None = None
+    transform: Callable[[ObjectHeader], Any] | None = None
     """Returns what is stored in place of an object, where it has to be cut deeper than fields are; the two above do
     not count then. Must not raise."""
 
@@ -95,7 +95,7 @@ class _Identity(msgspec.Struct, rename="camel", gc=False):
     uid: str = ""
 
 
-class Sighting(NamedTuple):
+class ObjectHeader(NamedTuple):
     """An object as it came in: who it is, and its text not yet cut to what is kept."""
 
     key: Key
@@ -123,17 +123,17 @@ class Projector:
         self._encode_into = msgspec.json.Encoder().encode_into
         self._buffer = bytearray()
 
-    def read(self, raw: msgspec.Raw) -> Sighting:
+    def read(self, raw: msgspec.Raw) -> ObjectHeader:
         """Return who an object is, and its fields unread; raises StreamError for what is no Kubernetes object."""
         try:
             fields = self._raw_fields(raw)
             identity = self._identity(fields["metadata"])
             key = Key(sys.intern(identity.namespace), identity.name)
-            return Sighting(key, int(identity.resource_version), identity.uid, raw, fields)
+            return ObjectHeader(key, int(identity.resource_version), identity.uid, raw, fields)
         except (*MALFORMED, ValueError, KeyError) as error:
             raise _no_object(raw, error) from error
 
-    def project(self, sighting: Sighting) -> Entry:
+    def project(self, sighting: ObjectHeader) -> Entry:
         """Return what the store keeps of an object; raises StreamError as `read` does."""
         kept = self._cut(sighting) if self._transform is None else self._transform(sighting)
         views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
@@ -142,7 +142,7 @@ class Projector:
         data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
         return Entry(data, sighting.resource_version, sighting.uid, indexed)
 
-    def _cut(self, sighting: Sighting) -> dict[str, Any]:
+    def _cut(self, sighting: ObjectHeader) -> dict[str, Any]:
         try:
             metadata = self._raw_fields(sighting.fields["metadata"])
         except MALFORMED as error:

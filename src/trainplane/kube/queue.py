@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Hashable)
 
 BACKLOG_TURN = 8
-"""Every so-manieth key comes from the backlog while both lanes have keys: an eighth of the capacity is its own."""
+"""Every Nth key comes from the backlog while both lanes have keys: an eighth of the capacity is its own."""
 
 
 class QueueClosed(Exception):  # noqa: N818 an end, like StopIteration, and no error
@@ -83,7 +83,7 @@ class WorkQueue(Generic[K]):
         return self._failures.get(key, 0)
 
     def add(self, key: K, *, backlog: bool = False) -> None:
-        """Say that a key needs a look.
+        """Enqueue a key.
 
         `backlog` marks the work of an initial list; news of the same key outranks it.
         """
@@ -106,7 +106,7 @@ class WorkQueue(Generic[K]):
         self._wake_one()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Say that a key needs a look in so many seconds; of several such times the earliest holds."""
+        """Enqueue a key in so many seconds; of several such times the earliest holds."""
         if self._closed:
             return
         if seconds <= 0:
@@ -120,7 +120,7 @@ class WorkQueue(Generic[K]):
         self._set_alarm()
 
     def add_after_failure(self, key: K, *, at_least: float = 0.0) -> float:
-        """Say that a look failed and is to be repeated, each time later; returns the seconds until then."""
+        """Return that a look failed and is to be repeated, each time later; returns the seconds until then."""
         self._failures[key] = self._failures.get(key, 0) + 1
         seconds = max(at_least, self._backoff.delay(self._failures[key], self._random))
         self.add_after(key, seconds)

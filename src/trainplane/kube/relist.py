@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.kube.projection import Sighting
+    from trainplane.kube.projection import ObjectHeader
     from trainplane.kube.resource import Key
     from trainplane.kube.store import Change, Store
 
@@ -36,9 +36,9 @@ class Relist:
         self._floor = store.observed
         # Into an empty store there is nothing to compare: the first list of 100,000 needs no set of 100,000 keys.
         self._named: set[Key] | None = set() if len(store) else None
-        self._aside: dict[Key, Sighting] = {}
+        self._aside: dict[Key, ObjectHeader] = {}
 
-    def add(self, sighting: Sighting) -> tuple[Change, ...]:
+    def add(self, sighting: ObjectHeader) -> tuple[Change, ...]:
         """Take in an object that the list names; returns what that changed."""
         key = sighting.key
         if self._named is not None:

@@ -7,7 +7,7 @@ Order is the store's own business. Every write says which resourceVersion it bri
 numbers that compare (KEP-5504), so a repeated, delayed or stale write is recognised and ignored here, whoever sends it:
 
 - an object is replaced only by a newer version, deleted only at its own version or later;
-- what was deleted stays deleted: versions up to the deletion's do not bring it back (a bounded memory, see `GRAVES`).
+- what was deleted stays deleted: versions up to the deletion's do not bring it back (bounded, see `TOMBSTONES`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from trainplane.kube.resource import Key
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trainplane.kube.projection import Sighting
+    from trainplane.kube.projection import ObjectHeader
     from trainplane.kube.resource import Resource
 
 T = TypeVar("T")
 
 Place = tuple[str, str]
 
-GRAVES = 4096
+TOMBSTONES = 4096
 """How many deletions are remembered. Only events that arrive out of order need them, and those come close together."""
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -65,7 +65,7 @@ class Store:
         self._index_names = tuple(indexes)
         # A value found once holds the key itself: 100,000 owners need no 100,000 sets.
         self._indexes: dict[str, dict[str, Place | set[Place]]] = {name: {} for name in indexes}
-        self._graves: dict[Key, int] = {}
+        self._tombstones: dict[Key, int] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -111,11 +111,11 @@ class Store:
             return frozenset()
         return frozenset(map(Key._make, found if isinstance(found, set) else (found,)))
 
-    def read(self, raw: msgspec.Raw) -> Sighting:
+    def read(self, raw: msgspec.Raw) -> ObjectHeader:
         """Return who an object is, to `put` or `delete` it; raises StreamError for what is no Kubernetes object."""
         return self._projector.read(raw)
 
-    def put(self, sighting: Sighting, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
+    def put(self, sighting: ObjectHeader, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
         """Store an object; returns what that changed: nothing for a version not newer than the one known.
 
         `force` takes any version that differs: for a server whose history was set back (restored from a backup).
@@ -125,7 +125,7 @@ class Store:
         if not self._is_news(old, sighting, force=force):
             return ()
         new = self._projector.project(sighting)
-        self._graves.pop(key, None)
+        self._tombstones.pop(key, None)
         place = (key.namespace, key.name)
         self._entries[place] = new
         self._reindex(place, old, new)
@@ -135,7 +135,7 @@ class Store:
             return (Change("MODIFIED", key, old, new, initial),)
         return Change("DELETED", key, old, None, initial), Change("ADDED", key, None, new, initial)
 
-    def delete(self, sighting: Sighting) -> tuple[Change, ...]:
+    def delete(self, sighting: ObjectHeader) -> tuple[Change, ...]:
         """Delete an object as of the version the server deleted it at; returns what that changed."""
         return self.remove(sighting.key, sighting.resource_version)
 
@@ -153,21 +153,21 @@ class Store:
 
     def forget_order(self) -> None:
         """Forget deletions and `observed`: the server's history was set back, its numbers begin anew."""
-        self._graves.clear()
+        self._tombstones.clear()
         self.observed = 0
 
-    def _is_news(self, old: Entry | None, sighting: Sighting, *, force: bool) -> bool:
+    def _is_news(self, old: Entry | None, sighting: ObjectHeader, *, force: bool) -> bool:
         if old is None:
-            return force or sighting.resource_version > self._graves.get(sighting.key, -1)
+            return force or sighting.resource_version > self._tombstones.get(sighting.key, -1)
         if force:
             return (old.resource_version, old.uid) != (sighting.resource_version, sighting.uid)
         return sighting.resource_version > old.resource_version
 
     def _bury(self, key: Key, resource_version: int) -> None:
-        earlier = self._graves.pop(key, -1)
-        self._graves[key] = max(earlier, resource_version)
-        if len(self._graves) > GRAVES:
-            del self._graves[next(iter(self._graves))]
+        earlier = self._tombstones.pop(key, -1)
+        self._tombstones[key] = max(earlier, resource_version)
+        if len(self._tombstones) > TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]
 
     def _reindex(self, place: Place, old: Entry | None, new: Entry | None) -> None:
         for position, name in enumerate(self._index_names):

@@ -38,7 +38,7 @@ def seconds_left(job: TrainJob, conditions: Sequence[Condition], now: datetime) 
 
 
 def message(job: TrainJob) -> str:
-    """Say what happened, for the Failed condition."""
+    """Return what happened, for the Failed condition."""
     return (
         f"the TrainJob ran longer than spec.activeDeadlineSeconds, {job.spec.active_deadline_seconds} s: "
         "its pods were stopped"

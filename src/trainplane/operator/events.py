@@ -42,8 +42,8 @@ BUSY_TRAIN_JOBS: Final = 4
 """TrainJobs being looked at, or waiting for it, above which news waits: a burst, and not the daily coming and going."""
 
 
-class News(NamedTuple):
-    """Something to tell."""
+class EventContent(NamedTuple):
+    """The type, reason and message of an Event."""
 
     type: EventType
     reason: str
@@ -55,41 +55,43 @@ def about(job: ObjectMeta) -> ObjectReference:
     return ObjectReference(names.API_VERSION, names.TRAIN_JOB, job.name, job.namespace, job.uid)
 
 
-def created(name: str, pods: int, *, suspended: bool) -> News:
+def created(name: str, pods: int, *, suspended: bool) -> EventContent:
     """Tell that the JobSet is there."""
     held = ", held back by spec.suspend" if suspended else ""
-    return News("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+    return EventContent("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
 
 
-def moved(name: str) -> News:
+def moved(name: str) -> EventContent:
     """Tell that what ran was admitted anew, to run elsewhere."""
-    return News("Normal", MOVED, f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first")
+    return EventContent(
+        "Normal", MOVED, f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first"
+    )
 
 
-def creation_failed(error: Exception) -> News:
+def creation_failed(error: Exception) -> EventContent:
     """Tell why a TrainJob's objects could not be made; it is tried again."""
-    return News("Warning", names.EVENT_CREATION_FAILED, f"the TrainJob's objects could not be applied: {error}")
+    return EventContent("Warning", names.EVENT_CREATION_FAILED, f"the TrainJob's objects could not be applied: {error}")
 
 
-def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[News]:
+def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventContent]:
     """Yield what a change of status means to people."""
     was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
     if _turned(was, now, "True"):
-        yield News("Normal", SUSPENDED, "suspended: pods are stopped or not started")
+        yield EventContent("Normal", SUSPENDED, "suspended: pods are stopped or not started")
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
-        yield News("Normal", RESUMED, "resumed: pods may start")
+        yield EventContent("Normal", RESUMED, "resumed: pods may start")
     if has_started(before, after):
-        yield News("Normal", STARTED, "pods are ready: training runs")
+        yield EventContent("Normal", STARTED, "pods are ready: training runs")
     for kind, reason in ((names.COMPLETE, COMPLETED), (names.FAILED, FAILED)):
         condition = find(after.conditions, kind)
         if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
             type_: EventType = "Normal" if kind == names.COMPLETE else "Warning"
             cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-            yield News(type_, reason, cause)
+            yield EventContent(type_, reason, cause)
 
 
 def has_started(before: TrainJobStatus, after: TrainJobStatus) -> bool:
-    """Say whether this change brought the first pods that are ready, since the beginning or the last stop."""
+    """Return whether this change brought the first pods that are ready, since the beginning or the last stop."""
     return ready_jobs(before.jobs_status) == 0 < ready_jobs(after.jobs_status)
 
 

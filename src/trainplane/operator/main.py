@@ -128,7 +128,7 @@ class Operator:
         )
 
     def _busy(self) -> bool:
-        """Say whether many TrainJobs want something at once: their news waits."""
+        """Return whether many TrainJobs want something at once: their news waits."""
         return self.train_jobs.queue.pending > events.BUSY_TRAIN_JOBS
 
     def _controller(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.kube.projection import Index
-from trainplane.operator.glance import Glance
+from trainplane.operator.index_view import IndexView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,12 +41,12 @@ def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
     return "suspended" if suspend else "active"
 
 
-def _tally(job: Glance) -> tuple[str]:
+def _tally(job: IndexView) -> tuple[str]:
     state = state_of(suspend=bool(job.spec.suspend), true_conditions=job.true_conditions)
     return (_SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
 
 
-TALLY: Final = Index(Glance, _tally)
+TALLY: Final = Index(IndexView, _tally)
 """The index of the TrainJob store that says under which labels each TrainJob counts."""
 
 

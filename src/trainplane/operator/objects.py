@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from trainplane.kube.writes import OwnWrites
+from trainplane.kube.expectations import Expectations
 from trainplane.operator import events, ttl
-from trainplane.operator.applied import would_change
+from trainplane.operator.adoption import with_fixed_parts_of
+from trainplane.operator.apply_cache import ApplyCache
 from trainplane.operator.budget import Budget
+from trainplane.operator.create_once import Keeper
 from trainplane.operator.errors import BehindError, OperatorError
-from trainplane.operator.inherited import with_fixed_parts_of
-from trainplane.operator.once import Keeper
-from trainplane.operator.readmitted import applied_at, is_elsewhere, is_patched_since
+from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
-from trainplane.operator.settled import Settled
+from trainplane.operator.ssa_diff import would_change
 from trainplane.operator.stores import Written
 from trainplane.render.errors import RenderError
 
@@ -79,11 +79,11 @@ class Objects:
 
     def __post_init__(self) -> None:
         self._keeper = Keeper(self.client, self.writer)
-        self._settled = Settled()
-        self._writes = OwnWrites(self.job_sets, self.clock)
+        self._settled = ApplyCache()
+        self._writes = Expectations(self.job_sets, self.clock)
 
     def pending(self, key: Key) -> bool:
-        """Say whether the mirror has not shown our last write of a JobSet."""
+        """Return whether the mirror has not shown our last write of a JobSet."""
         return self._writes.pending(key)
 
     def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
@@ -95,7 +95,7 @@ class Objects:
         """Forget a TrainJob that is finished or gone."""
         self._settled.forget(key)
 
-    async def ensure(self, here: Situation) -> events.News | None:
+    async def ensure(self, here: Situation) -> events.EventContent | None:
         """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
         job, jobset = here.job, here.jobset
         if self._settled.holds(here.key, here.meta, jobset):
@@ -148,7 +148,7 @@ class Objects:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
         self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
 
-    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.News | None:
+    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.EventContent | None:
         """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
 
         But pods that are made anew mount the keys anew: with others than the first ones had, they fail to meet those
@@ -176,7 +176,7 @@ class Objects:
         live = await self._live(here, jobset)
         return live if is_patched_since(patches, applied_at(live, names.FIELD_MANAGER)) else None
 
-    async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.News:
+    async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.EventContent:
         """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
         await self._check_train_job(here)
         stopped = {**body, "spec": {**live["spec"], "suspend": True}}
@@ -197,7 +197,7 @@ class Objects:
         return kept.runtime
 
     async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
-        """Say whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        """Return whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
         try:
             live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
             body = self._render(here, runtime).objects[-1].tree

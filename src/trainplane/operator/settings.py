@@ -19,8 +19,8 @@ import msgspec
 from trainplane.api import configuration, names
 from trainplane.api.configuration import Configuration
 from trainplane.api.errors import ConfigurationError
-from trainplane.kube.candidacy import LeaseSettings
 from trainplane.kube.config import SERVICE_ACCOUNT
+from trainplane.kube.election import LeaseSettings
 from trainplane.kube.listener import ListenerSettings
 
 if TYPE_CHECKING:

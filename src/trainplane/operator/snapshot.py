@@ -24,7 +24,6 @@ import yaml
 from trainplane.api import names
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
 from trainplane.operator import yamltext
-from trainplane.operator.alike import are_alike
 from trainplane.operator.errors import (
     EarlierSelfError,
     OperatorError,
@@ -36,6 +35,7 @@ from trainplane.operator.errors import (
 from trainplane.operator.ownership import check_owner
 from trainplane.operator.resources import CONFIG_MAPS, owned_by
 from trainplane.operator.runtimes import Runtime, digest_of, read
+from trainplane.operator.semantic_equality import are_alike
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
 
 if TYPE_CHECKING:

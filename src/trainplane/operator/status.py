@@ -68,14 +68,14 @@ def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobSta
 
 
 def is_finished(conditions: Iterable[Condition]) -> bool:
-    """Say whether a TrainJob is over, for better or worse."""
+    """Return whether a TrainJob is over, for better or worse."""
     return any(
         condition.status == "True" and condition.type in {names.COMPLETE, names.FAILED} for condition in conditions
     )
 
 
 def is_stopped(conditions: Iterable[Condition]) -> bool:
-    """Say whether we failed the TrainJob, and not its JobSet: whose pods, if it has any, are to go."""
+    """Return whether we failed the TrainJob, and not its JobSet: whose pods, if it has any, are to go."""
     failed = find(conditions, names.FAILED)
     return failed is not None and failed.status == "True" and failed.reason in _STOPS
 

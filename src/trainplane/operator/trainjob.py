@@ -1,13 +1,13 @@
-"""The story of a TrainJob, told each time something about it changes.
+"""Reconciles one TrainJob; safe to re-run after a crash at any write.
 
     read        the TrainJob and its JobSet, from the mirrors; leave alone what others manage or what is not caught up
     observe     the status that it has now
     deadline    past it, the TrainJob failed
     ensure      unless it is over: its runtime kept, its objects rendered and applied (`objects`)
-    tell        one write of status, and the news that it brings
+    write       one write of status, and the Events of what changed in it
     stop        a TrainJob that we failed has no JobSet: delete it, again until it is gone
 
-Every step can be repeated, and a crash between any two writes is made good by telling the story again: the objects are
+Every step can be repeated, and a crash between any two writes is made good by the next reconcile: the objects are
 applied by name, the snapshot holds once it is there, the status is a function of what is seen.
 """
 
@@ -22,7 +22,7 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
-from trainplane.kube.writes import OwnWrites
+from trainplane.kube.expectations import Expectations
 from trainplane.operator import deadline, events, status
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
@@ -75,7 +75,7 @@ class TrainJobReconciler:
         )
         self._started: dict[Key, str] = {}
         self._prunes_digests = False
-        self._job_writes = OwnWrites(self.stores.train_jobs, self.clock)
+        self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Tell the story of one TrainJob."""
@@ -126,7 +126,7 @@ class TrainJobReconciler:
         return _again(left if caught_up else CATCH_UP_SECONDS)
 
     def _outcome(self, job: ObjectMeta, trouble: Exception, left: float | None) -> Result:
-        """Say what comes of what is in the way; the deadline comes in time all the same."""
+        """Return what follows from an error; the deadline comes in time all the same."""
         if isinstance(trouble, EarlierSelfError):
             return _again(EARLIER_SELF_SECONDS, left)
         if isinstance(trouble, BehindError):
@@ -166,7 +166,7 @@ class TrainJobReconciler:
         return True
 
     def _notice_pruning(self, sent: str, stored: str) -> None:
-        """Say once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
+        """Log once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
         pruned = sent != stored
         if pruned and not self._prunes_digests:
             log.warning("the TrainJob CRD does not know status.runtimeDigest: install the CRDs of this release")
@@ -200,7 +200,7 @@ class TrainJobReconciler:
         except (NotFoundError, ConflictError):
             return  # gone, or another of its name has come, of which the mirror will tell
 
-    def _record(self, job: ObjectMeta, news: Iterable[events.News], *, action: str = "") -> None:
+    def _record(self, job: ObjectMeta, news: Iterable[events.EventContent], *, action: str = "") -> None:
         for one in news:
             self.recorder.record(events.about(job), one.type, one.reason, one.message, action=action)
 

@@ -111,7 +111,7 @@ class Webhooks:
             return mutate(json_patch(sent, defaulted.tree), warnings=shown(defaulted.warnings))
 
     async def validate_train_job(self, request: AdmissionRequest) -> Answer:
-        """Say whether a TrainJob may be as it is."""
+        """Return whether a TrainJob may be as it is."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
         new, old = _tree(request.decode(_Fields)), _old(request)
@@ -132,7 +132,7 @@ class Webhooks:
             return _answer(verdict, names.TRAIN_JOB)
 
     async def validate_runtime(self, request: AdmissionRequest) -> Answer:
-        """Say whether a runtime of either kind may be as it is, and whether it may go."""
+        """Return whether a runtime of either kind may be as it is, and whether it may go."""
         kind = request.kind.kind
         users = self._runtimes.users(kind, request.namespace, request.name)
         if request.operation == "DELETE":
@@ -187,7 +187,7 @@ class Webhooks:
 
 
 def _ends_namespace(request: AdmissionRequest) -> bool:
-    """Say whether a whole namespace goes: its TrainJobs go with it, in no particular order."""
+    """Return whether a whole namespace goes: its TrainJobs go with it, in no particular order."""
     return request.user_info.username in _NAMESPACE_ENDERS
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from trainplane.api import tree as trees
-from trainplane.render.origin import Marks, Origin
+from trainplane.render.provenance import Origin, Provenance
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -115,15 +115,15 @@ def merged(tree: Tree, patch: Tree, shape: Shape = JOBSET_SPEC) -> Tree:
         MergeError: the patch has an entry without its merge key, or a directive.
     """
     result: Tree = trees.copy(tree)
-    Merge(Marks(), Origin("patch")).into(result, patch, shape)
+    Merge(Provenance(), Origin("patch")).into(result, patch, shape)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merges patches of one origin into a tree that is ours to change, and marks what they wrote."""
+    """Merges patches of one origin into a tree that is ours to change, and records that they wrote it."""
 
-    marks: Marks
+    provenance: Provenance
     origin: Origin
 
     def into(self, tree: Tree, patch: Tree, shape: Shape, at: str = "") -> None:
@@ -153,7 +153,7 @@ class Merge:
 
     def _write(self, tree: Tree, key: str, value: Any) -> None:
         tree[key] = value
-        self.marks.field(tree, key, self.origin)
+        self.provenance.field(tree, key, self.origin)
 
     def _list(self, tree: Tree, key: str, patch: list[Any], keyed: Keyed | None, at: Place) -> None:
         present = tree.get(key)
@@ -187,7 +187,7 @@ class Merge:
 
     def _new(self, entry: Any) -> Any:
         copied = trees.without_nulls(entry)
-        self.marks.entry(copied, self.origin)
+        self.provenance.entry(copied, self.origin)
         return copied
 
 

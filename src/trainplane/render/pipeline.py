@@ -26,8 +26,7 @@ from trainplane.render.errors import (
     TooLargeError,
 )
 from trainplane.render.findings import Finding, Verdict
-from trainplane.render.origin import Marks, Origin, Rendered, trainjob
-from trainplane.render.plan import Job, KeptOnce, Runtime
+from trainplane.render.plan import CreateOnce, Job, Runtime
 from trainplane.render.plugin import RefusalError
 from trainplane.render.plugins.coscheduling import Coscheduling
 from trainplane.render.plugins.flux import Flux
@@ -42,6 +41,7 @@ from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
 from trainplane.render.plugins.volcano import Volcano
 from trainplane.render.plugins.xgboost import XGBoost
+from trainplane.render.provenance import Origin, Provenance, Rendered, trainjob
 from trainplane.render.refused import judge_refused
 from trainplane.render.resolve import resolve
 from trainplane.render.targets import missing_targets
@@ -74,7 +74,7 @@ class Rendering:
 
     objects: tuple[Rendered, ...]
     """Complete bodies for server-side apply, in the order to apply them; the JobSet is the last."""
-    kept: tuple[KeptOnce, ...]
+    kept: tuple[CreateOnce, ...]
     """Objects to create before the others where they are not there yet, and never to change."""
     plan: Plan
 
@@ -123,7 +123,7 @@ class Pipeline:
 
     def _enforce(self, plan: Plan) -> None:
         for plugin, author in self._authors:
-            plan.pen.origin = author
+            plan.writer.origin = author
             try:
                 plugin.enforce(plan)
             except RenderError:
@@ -153,12 +153,12 @@ class Pipeline:
     def _build(self, plan: Plan) -> Rendering:
         _judge_amounts(plan)
         objects: list[Rendered] = []
-        kept: list[KeptOnce] = []
+        kept: list[CreateOnce] = []
         for plugin, author in self._authors:
-            plan.pen.origin = author
+            plan.writer.origin = author
             try:
                 for made in plugin.build(plan):
-                    if isinstance(made, KeptOnce):
+                    if isinstance(made, CreateOnce):
                         kept.append(made)
                     else:
                         objects.append(_owned(made, plan, author))
@@ -281,7 +281,7 @@ def _blame(plugin: Plugin, error: Exception) -> PluginError:
 
 def _owned(made: Tree | Rendered, plan: Plan, author: Origin) -> Rendered:
     """Complete an object: it stands in the TrainJob's namespace, belongs to it, and is deleted with it."""
-    rendered = made if isinstance(made, Rendered) else Rendered(trees.copy(made), Marks(author))
+    rendered = made if isinstance(made, Rendered) else Rendered(trees.copy(made), Provenance(author))
     metadata = rendered.tree["metadata"]
     reference = {
         "apiVersion": names.API_VERSION,
@@ -292,5 +292,5 @@ def _owned(made: Tree | Rendered, plan: Plan, author: Origin) -> Rendered:
         "blockOwnerDeletion": True,
     }
     metadata.update(namespace=plan.namespace, ownerReferences=[reference])
-    rendered.marks.fields(metadata, ("namespace", "ownerReferences"), trainjob("metadata"))
+    rendered.provenance.fields(metadata, ("namespace", "ownerReferences"), trainjob("metadata"))
     return rendered

@@ -4,8 +4,8 @@ It begins as a private copy of the runtime's JobSet template with the patches an
 (`resolve`), and plugins write into it through the windows below. There is no second model of a pod beside the tree: a
 window reads and writes the tree itself, so a field that we have no name for stays where it is.
 
-Every write leaves a mark that says who wrote (`origin`). Who writes is the plugin at work, unless the write says that
-it only passes on what a field of the TrainJob or of the runtime's policy says.
+Every write records where it came from (`provenance`): the plugin at work, unless the write says that it only passes on
+what a field of the TrainJob or of the runtime's policy says.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from trainplane.api import jobset, names
 from trainplane.api import tree as trees
 from trainplane.render.growth import Growth
-from trainplane.render.origin import RUNTIME, Marks, Origin, trainjob
+from trainplane.render.provenance import RUNTIME, Origin, Provenance, trainjob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntim
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOnce:
+class CreateOnce:
     """An object that is made once and then kept, because making it draws something random: an SSH key.
 
     The operator looks whether it is there and the TrainJob's own; if it is not there, it calls `make` and creates the
@@ -55,35 +55,35 @@ def variable(entry: Tree) -> Tree:
     return entry if entry.get("value") is not None else {**entry, "value": ""}
 
 
-class Pen:
-    """What windows write with: the marks of one tree, who is writing now, and how much was written."""
+class FieldWriter:
+    """Writes fields of one tree and records their provenance: who is writing now, and how much was written."""
 
-    __slots__ = ("growth", "marks", "origin")
+    __slots__ = ("growth", "origin", "provenance")
 
     def __init__(self) -> None:
         self.growth = Growth()
-        self.marks = Marks()
+        self.provenance = Provenance()
         self.origin: Origin = RUNTIME
 
     def entries(self, entries: Iterable[Tree], origin: Origin | None) -> list[Tree]:
-        """Return copies of entries, marked, to put into a list of the tree."""
+        """Return copies of entries to put into a list of the tree, with their origin recorded."""
         copies = [self.growth.copy(entry) for entry in entries]
         for entry in copies:
-            self.marks.entry(entry, origin or self.origin)
+            self.provenance.entry(entry, origin or self.origin)
         return copies
 
     def write(self, holder: Tree, key: str, value: Any, origin: Origin | None) -> None:
-        """Write a field and mark it; a value that is None takes the field away."""
+        """Write a field and record its origin; a value that is None takes the field away."""
         if value is None:
             holder.pop(key, None)
             return
         holder[key] = self.growth.copy(value)
-        self.marks.field(holder, key, origin or self.origin)
+        self.provenance.field(holder, key, origin or self.origin)
 
     def write_all(self, holder: Tree, values: Mapping[str, Any], origin: Origin | None) -> None:
-        """Write some fields and mark them."""
+        """Write some fields and record their origin."""
         holder.update(self.growth.copy(values))
-        self.marks.fields(holder, values, origin or self.origin)
+        self.provenance.fields(holder, values, origin or self.origin)
 
 
 def _digits_below(count: int) -> int:
@@ -98,16 +98,16 @@ def _digits_below(count: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Container(jobset.Container):
-    """A container of the plan: reads as `api.jobset.Container` does, and marks what it writes.
+    """A container of the plan: reads as `api.jobset.Container` does, and records the origin of what it writes.
 
     Each write takes an `origin`; without one, it is the plugin at work.
     """
 
-    pen: Pen
+    writer: FieldWriter
 
     def set(self, key: str, value: Any, *, origin: Origin | None = None) -> None:
         """Set a field of the container: image, command, args, resources. None takes it away."""
-        self.pen.write(self.tree, key, value, origin)
+        self.writer.write(self.tree, key, value, origin)
 
     def set_env(self, *variables: Tree, origin: Origin | None = None) -> None:
         """Set variables, told apart by name."""
@@ -126,25 +126,25 @@ class Container(jobset.Container):
         present = self.tree.get("envFrom") or []
         fresh = [source for source in sources if source not in present]
         if fresh:
-            self.tree["envFrom"] = [*present, *self.pen.entries(fresh, origin)]
+            self.tree["envFrom"] = [*present, *self.writer.entries(fresh, origin)]
 
     def set_resources(self, kind: str, amounts: Mapping[str, Any], *, origin: Origin | None = None) -> None:
         """Set amounts of resources; `kind` is `limits` or `requests`, other resources stay."""
-        self.pen.write_all(self.grow("resources", kind), amounts, origin)
+        self.writer.write_all(self.grow("resources", kind), amounts, origin)
 
     def set_claims(self, *claims: Tree, origin: Origin | None = None) -> None:
         """Set claims of devices, told apart by name."""
         if claims:
-            self.upsert("resources", "claims", entries=self.pen.entries(claims, origin), key="name")
+            self.upsert("resources", "claims", entries=self.writer.entries(claims, origin), key="name")
 
     def _put(self, key: str, entries: tuple[Tree, ...], by: str, origin: Origin | None) -> None:
         if entries:
-            self.upsert(key, entries=self.pen.entries(entries, origin), key=by)
+            self.upsert(key, entries=self.writer.entries(entries, origin), key=by)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSet(jobset.ReplicatedJob):
-    """The pods of one replicated job: reads as `api.jobset.ReplicatedJob` does, and marks what it writes."""
+    """The pods of one replicated job: an `api.jobset.ReplicatedJob` that records the origin of what it writes."""
 
     plan: Plan
 
@@ -174,12 +174,12 @@ class PodSet(jobset.ReplicatedJob):
     @property
     def containers(self) -> list[jobset.Container]:
         """The containers, in order; each is a `Container`."""
-        return [Container(entry, self.plan.pen) for entry in self.pod_spec.get("containers") or ()]
+        return [Container(entry, self.plan.writer) for entry in self.pod_spec.get("containers") or ()]
 
     @property
     def init_containers(self) -> list[jobset.Container]:
         """The init containers, in order; each is a `Container`."""
-        return [Container(entry, self.plan.pen) for entry in self.pod_spec.get("initContainers") or ()]
+        return [Container(entry, self.plan.writer) for entry in self.pod_spec.get("initContainers") or ()]
 
     def container(self, name: str) -> Container | None:
         """Return the container of a name, or None; init containers are not looked at."""
@@ -191,50 +191,50 @@ class PodSet(jobset.ReplicatedJob):
 
     def set_replicas(self, count: int, *, origin: Origin | None = None) -> None:
         """Let the replicated job have this many Jobs."""
-        self.plan.pen.write(self.tree, "replicas", count, origin)
+        self.plan.writer.write(self.tree, "replicas", count, origin)
 
     def set_pods(self, count: int, *, origin: Origin | None = None) -> None:
         """Let each Job have this many pods, all at once."""
         pods = {"parallelism": count, "completions": count}
-        self.plan.pen.write_all(self.grow("template", "spec"), pods, origin)
+        self.plan.writer.write_all(self.grow("template", "spec"), pods, origin)
 
     def label_pods(self, labels: Mapping[str, str], *, origin: Origin | None = None) -> None:
         """Add labels to the pods."""
         holder = self.grow("template", "spec", "template", "metadata", "labels")
-        self.plan.pen.write_all(holder, labels, origin)
+        self.plan.writer.write_all(holder, labels, origin)
 
     def annotate_pods(self, annotations: Mapping[str, str], *, origin: Origin | None = None) -> None:
         """Add annotations to the pods."""
         holder = self.grow("template", "spec", "template", "metadata", "annotations")
-        self.plan.pen.write_all(holder, annotations, origin)
+        self.plan.writer.write_all(holder, annotations, origin)
 
     def set_volumes(self, *volumes: Tree, origin: Origin | None = None) -> None:
         """Set volumes, told apart by name."""
         path = ("template", "spec", "template", "spec", "volumes")
-        self.upsert(*path, entries=self.plan.pen.entries(volumes, origin), key="name")
+        self.upsert(*path, entries=self.plan.writer.entries(volumes, origin), key="name")
 
     def set_init_containers(self, *containers: Tree, origin: Origin | None = None) -> None:
         """Set init containers, told apart by name."""
         path = ("template", "spec", "template", "spec", "initContainers")
-        self.upsert(*path, entries=self.plan.pen.entries(containers, origin), key="name")
+        self.upsert(*path, entries=self.plan.writer.entries(containers, origin), key="name")
 
     def _find(self, kind: str, name: str) -> Container | None:
         for entry in self.pod_spec.get(kind) or ():
             if entry.get("name") == name:
-                return Container(entry, self.plan.pen)
+                return Container(entry, self.plan.writer)
         return None
 
 
 class Plan:
     """A TrainJob on its way to objects."""
 
-    def __init__(self, job: Job, runtime: Runtime, template: Tree, pen: Pen) -> None:
+    def __init__(self, job: Job, runtime: Runtime, template: Tree, writer: FieldWriter) -> None:
         """Take the two documents, which nobody changes, and the JobSet template, which is the plan's own."""
         self.job = job
         self.runtime = runtime
         self.template = jobset.JobSetTemplate(template)
         """The JobSet being made: its `metadata` and `spec`."""
-        self.pen = pen
+        self.writer = writer
         self.pod_sets = tuple(PodSet(entry, self) for entry in trees.get(template, "spec", "replicatedJobs") or ())
 
     @property
@@ -287,7 +287,7 @@ class Plan:
         if self.trainer_set and self.trainer and self.trainer.num_nodes is not None:
             self.trainer_set.set_pods(self.trainer.num_nodes, origin=trainjob("spec.trainer.numNodes"))
 
-    def unsaid(self, variables: Iterable[Tree]) -> Iterator[Tree]:
+    def env_not_overridden(self, variables: Iterable[Tree]) -> Iterator[Tree]:
         """Yield the variables that the TrainJob does not set itself."""
         said = {entry.get("name") for entry in self.trainer.env} if self.trainer else set()
         return (entry for entry in variables if entry["name"] not in said)

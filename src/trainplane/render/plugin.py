@@ -9,7 +9,7 @@
 
 A plugin decides for itself whether it is meant, usually by `plan.policy` or by a label of the runtime. It is made once
 and used for every TrainJob, so it keeps no state; it does no I/O, reads no clock and draws no random number (what must
-be drawn once and kept is asked for with `KeptOnce`). It knows no other plugin. `docs/plugins.md` leads through one.
+be drawn once and kept is asked for with `CreateOnce`). It knows no other plugin. `docs/plugins.md` leads through one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trainplane.api.trainjob import TrainJob
     from trainplane.api.tree import Tree
     from trainplane.render.findings import Finding
-    from trainplane.render.origin import Rendered
-    from trainplane.render.plan import KeptOnce, Plan
+    from trainplane.render.plan import CreateOnce, Plan
+    from trainplane.render.provenance import Rendered
 
 
 class RefusalError(Exception):
@@ -46,7 +46,7 @@ class Plugin:
     def enforce(self, plan: Plan) -> None:
         """Write into the plan what this plugin is for. Called in the pipeline's order; later plugins see the writes."""
 
-    def build(self, plan: Plan) -> Iterable[Tree | Rendered | KeptOnce]:  # noqa: ARG002 a hook's arguments are its interface
+    def build(self, plan: Plan) -> Iterable[Tree | Rendered | CreateOnce]:  # noqa: ARG002 a hook's arguments are its interface
         """Return objects to apply before the JobSet; called when every plugin has written into the plan.
 
         Give `apiVersion`, `kind`, `metadata.name` and the content; namespace and owner are filled in.

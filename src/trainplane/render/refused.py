@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.jobset import Container, ReplicatedJob
     from trainplane.api.tree import Tree
-    from trainplane.render.origin import Rendered
+    from trainplane.render.provenance import Rendered
     from trainplane.render.references import Fault
 
 Path = tuple[str | int, ...]

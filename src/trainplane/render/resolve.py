@@ -25,8 +25,8 @@ from trainplane.render.merge import (
     Merge,
     MergeError,
 )
-from trainplane.render.origin import Origin, trainjob
-from trainplane.render.plan import Pen, Plan, variable
+from trainplane.render.plan import FieldWriter, Plan, variable
+from trainplane.render.provenance import Origin, trainjob
 from trainplane.render.resources import must_be_equal
 from trainplane.render.targets import missing_targets
 
@@ -61,15 +61,15 @@ def resolve(job: Job, runtime: Runtime) -> Plan:
         ResolveError: a part of the runtime's template has another form than a JobSet's, or `resourcesPerNode` than
             amounts.
     """
-    pen = Pen()
+    writer = FieldWriter()
     try:
         template = _template(runtime)
-        _apply_patches(template, job, pen)
-        plan = Plan(job, runtime, template, pen)
+        _apply_patches(template, job, writer)
+        plan = Plan(job, runtime, template, writer)
         for pods in plan.pod_sets:
             check_form(pods)
             _count(pods)
-            _speak_for_trainer(pods)
+            _apply_trainer(pods)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ResolveError(
             Finding("spec.runtimeRef", f"the runtime's template does not have the form of a JobSet: {error}")
@@ -87,7 +87,7 @@ def _template(runtime: Runtime) -> Tree:
     return {"metadata": kept, "spec": trees.without_nulls(given.get("spec") or {})}
 
 
-def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
+def _apply_patches(template: Tree, job: Job, writer: FieldWriter) -> None:
     patches = trees.get(job.tree, "spec", "runtimePatches")
     if not patches:
         return
@@ -98,14 +98,14 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
     for patch in sorted(patches, key=lambda patch: patch.get("manager") in _LAST):
         manager = patch.get("manager", "")
         change = trees.get(patch, "trainingRuntimeSpec", "template") or {}
-        merge = Merge(pen.marks, Origin("patch", manager))
+        merge = Merge(writer.provenance, Origin("patch", manager))
         shape = JOBSET_SPEC_ADDING_TOLERATIONS if manager in _ADDS_TOLERATIONS else JOBSET_SPEC
         at = f"spec.runtimePatches[manager={manager}].trainingRuntimeSpec.template"
         try:
             metadata = change.get("metadata") or {}
             merge.into(template["metadata"], metadata, METADATA, f"{at}.metadata")
             if metadata and manager in _LABELS_PODS:
-                merge.into(template["spec"], _on_pods(metadata, order, pen), shape, f"{at}.spec")
+                merge.into(template["spec"], _on_pods(metadata, order, writer), shape, f"{at}.spec")
             merge.into(template["spec"], change.get("spec") or {}, shape, f"{at}.spec")
         except MergeError as error:
             raise PatchError(manager, Finding(error.path, error.problem)) from error
@@ -114,10 +114,10 @@ def _apply_patches(template: Tree, job: Job, pen: Pen) -> None:
         merged.sort(key=lambda entry: order[entry["name"]])
 
 
-def _on_pods(metadata: Tree, jobs: Iterable[str], pen: Pen) -> Tree:
+def _on_pods(metadata: Tree, jobs: Iterable[str], writer: FieldWriter) -> Tree:
     """Return the change that puts a JobSet's metadata on the pods of its jobs too."""
     pod = {"template": {"spec": {"template": {"metadata": metadata}}}}
-    return {"replicatedJobs": [{"name": name, **pen.growth.copy(pod)} for name in jobs]}
+    return {"replicatedJobs": [{"name": name, **writer.growth.copy(pod)} for name in jobs]}
 
 
 def _count(pods: PodSet) -> None:
@@ -142,7 +142,7 @@ def container_of_trainer(pods: PodSet) -> Container | None:
     return pods.container(names.CONTAINER_NODE) if launched or pods.ancestor == names.ANCESTOR_TRAINER else None
 
 
-def _speak_for_trainer(pods: PodSet) -> None:
+def _apply_trainer(pods: PodSet) -> None:
     """Write what spec.trainer says into the container that trains."""
     said = trees.get(pods.plan.job.tree, "spec", "trainer")
     container = container_of_trainer(pods) if said else None

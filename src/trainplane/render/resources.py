@@ -64,7 +64,7 @@ def cpus(container: Container) -> int:
 
 
 def claims(container: Container) -> bool:
-    """Say whether a container claims devices (dynamic resource allocation), of which no count is known here."""
+    """Return whether a container claims devices (dynamic resource allocation), of which no count is known here."""
     return bool(container.get("resources", "claims"))
 
 

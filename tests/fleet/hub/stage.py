@@ -143,7 +143,7 @@ class Seen:
 
 
 def whole(lines: list[str]) -> bool:
-    """Say whether these are all lines that a steady pod printed, each once; its two streams have an order of their own.
+    """Return whether these are all lines of a steady pod, each once; its two streams have an order of their own.
 
     Standard error may come before what standard output printed a moment earlier, so each stream is looked at alone.
     """

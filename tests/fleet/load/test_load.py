@@ -83,7 +83,7 @@ def us(steady: Fleet) -> Iterator[Team]:
 
 
 def _gone(cluster: Cluster, namespace: str) -> bool:
-    """Say whether a namespace is gone; pods that were made meanwhile are let go as well."""
+    """Return whether a namespace is gone; pods that were made meanwhile are let go as well."""
     let_go(cluster, namespace)
     time.sleep(0.5)
     return Api(cluster).get("namespaces", "", namespace) is None
@@ -130,14 +130,14 @@ def _wait_complete(us: Team, number: int) -> None:
 
 
 def _is_tidy(us: Team, worker: str) -> bool:
-    """Say whether nothing of the jobs is left on a worker but their pods, which wait to be counted."""
+    """Return whether nothing of the jobs is left on a worker but their pods, which wait to be counted."""
     return not any(
         us.api(worker).list(plural, us.namespace) for plural in ("trainjobs", "workloads", "jobsets", "jobs")
     )
 
 
 def _are_running(us: Team, names: list[str]) -> bool:
-    """Say whether the hub has decided where jobs run, and they do: other workers have no copies of them any more."""
+    """Return whether the hub has decided where jobs run, and they do: other workers have no copies of them any more."""
     workloads, jobs = (us.api().list(plural, us.namespace) for plural in ("workloads", "trainjobs"))
     decided = {
         workload["metadata"]["ownerReferences"][0]["name"]

@@ -102,7 +102,7 @@ def checks(team: MakeTeam) -> Iterator[Team]:
 
 
 def _is_rejected(state: Tree, why: str) -> bool:
-    """Say whether a check is Rejected because of something; Kueue resets both, and says them again, while it evicts."""
+    """Return whether a check is Rejected for a reason; Kueue resets both, and sets them again, while it evicts."""
     return state.get("state") == "Rejected" and why in state["message"]
 
 

@@ -70,7 +70,7 @@ def _is_admitted(us: Team, name: str) -> bool:
 
 
 def _is_out_of_sync(us: Team, name: str) -> bool:
-    """Say whether worker1 has found that a TrainJob's pods are not those of the hub.
+    """Return whether worker1 has found that a TrainJob's pods are not those of the hub.
 
     The hub's Kueue tells it by an event and sends the job again; unless a write of its own collided just before, then
     (0.19) it says nothing and leaves the copy that ended so where it is.

@@ -206,7 +206,7 @@ class Team:
         self.wait(f"an event {reason} of {job}: {words}", told)
 
     def holds(self, plural: str, name: str, condition: str) -> bool:
-        """Say whether an object has a condition that is True."""
+        """Return whether an object has a condition that is True."""
         return condition_of(self.get(plural, name), condition) == "True"
 
     def admitted(self, job: str) -> bool:

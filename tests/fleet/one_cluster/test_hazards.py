@@ -210,7 +210,7 @@ def test_a_runtime_changed_by_force_makes_kueue_stop_and_requeue_its_jobs(team: 
 
 
 def _frozen(team: Team, job: str, news: str) -> bool:
-    """Say whether Kueue refuses any change of a TrainJob, such as this; if not, it is made."""
+    """Return whether Kueue refuses any change of a TrainJob, such as this; if not, it is made."""
     try:
         team.patch("trainjobs", job, {"metadata": {"labels": {"any": news}}})
     except LabError as refusal:
@@ -230,7 +230,7 @@ def _accepted(team: Team, tree: Tree) -> bool:
 
 
 def _labelled(team: Team, job: Tree) -> bool:
-    """Say whether Kueue would put a TrainJob into the default queue; it is not created."""
+    """Return whether Kueue would put a TrainJob into the default queue; it is not created."""
     try:
         made = team.dry_run(job)
     except LabError:

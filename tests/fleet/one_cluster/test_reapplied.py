@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.errors import CommandError
 from tests.fleet import objects
 from tests.fleet.one_cluster.stage import POOL
 
@@ -36,6 +37,20 @@ def _file(team: Team) -> Tree:
     return objects.train_job("job", team.namespace, cpu="2", runtime=objects.HELD, runtimePatches=[patch])
 
 
+def _send(team: Team, way: str, file: str) -> None:
+    """Send a file; `kubectl replace` reads first, and its write conflicts with a status that is written in between."""
+
+    def is_taken() -> bool:
+        try:
+            team.cluster.kubectl(*_SENT[way], stdin=file)
+        except CommandError as error:
+            assert "the object has been modified" in str(error)  # noqa: PT017 sent again
+            return False
+        return True
+
+    team.wait("the file to be taken", is_taken)
+
+
 @pytest.mark.parametrize("way", _SENT)
 def test_a_queued_job_keeps_its_place_and_starts(team: Team, way: str) -> None:
     team.open_queue({"cpu": "2"})
@@ -45,14 +60,14 @@ def test_a_queued_job_keeps_its_place_and_starts(team: Team, way: str) -> None:
     team.cluster.kubectl("apply", "-f", "-", stdin=file)
     team.wait_queued("job")
     before = team.job("job")
-    team.cluster.kubectl(*_SENT[way], stdin=file)
+    _send(team, way, file)
     assert team.job("job")["spec"] == before["spec"], "nothing was edited, so nothing changes"
     team.end_pods("first")
     team.wait_running("job")
     assert [one["manager"] for one in team.job("job")["spec"]["runtimePatches"]] == [_MINE, objects.KUEUE_MANAGER]
 
     running, pods = team.job("job"), [pod["metadata"]["uid"] for pod in team.pods("job")]
-    team.cluster.kubectl(*_SENT[way], stdin=file)
+    _send(team, way, file)
     assert team.job("job")["spec"] == running["spec"]
     assert team.job("job")["metadata"]["generation"] == running["metadata"]["generation"]
     assert [pod["metadata"]["uid"] for pod in team.pods("job")] == pods

@@ -77,7 +77,7 @@ def test_a_queue_of_an_impossible_name_is_refused(team: Team) -> None:
 
 
 @pytest.mark.scenario(17, "a prebuilt Workload may be named")
-def test_a_job_may_name_a_workload_that_is_there(team: Team) -> None:
+def test_a_job_may_name_a_workload(team: Team) -> None:
     team.open_queue()
     made = team.submit("job", runtime=objects.HELD, annotations={_PREBUILT: "made-before"})
     assert made["metadata"]["annotations"][_PREBUILT] == "made-before"

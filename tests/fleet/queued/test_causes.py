@@ -175,7 +175,7 @@ def test_a_job_without_its_runtime_has_no_workload(desk: MakeDesk) -> None:
 
 
 def _is_frozen(ours: Desk, name: str) -> bool:
-    """Say whether Kueue refuses any change of a TrainJob, because it knows no runtime of it."""
+    """Return whether Kueue refuses any change of a TrainJob, because it knows no runtime of it."""
     patch = {"metadata": {"labels": {"any": "change"}}}
     try:
         ours.team.api(ours.on).patch("trainjobs", ours.team.namespace, name, patch)
@@ -185,7 +185,7 @@ def _is_frozen(ours: Desk, name: str) -> bool:
 
 
 def _is_retried(ours: Desk, name: str, why: str) -> bool:
-    """Say whether the answer tells when Kueue tries again: it writes that down after the check has asked for it."""
+    """Return whether the answer tells when Kueue tries again: it writes that down after the check has asked for it."""
     return re.search(rf"again at 20\S+Z, in \d+ s. {why}", ours.ask(name)[name].summary) is not None
 
 

@@ -66,7 +66,7 @@ def random_text(rng: random.Random) -> str:
 
 
 def printable(text: str) -> bool:
-    """Say whether the API server can write the amount at all: past its last suffix it drops the magnitude."""
+    """Return whether the API server can write the amount at all: past its last suffix it drops the magnitude."""
     return abs(parse(text)) < parse("999E")
 
 

@@ -17,11 +17,11 @@ from tests.integration.kube.support import CONFIGMAPS, WIDGETS, configmap, widge
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.controller import DONE, Controller, ControllerSettings, RequeueAfter, own_key
 from trainplane.kube.errors import ConflictError, KubeError, NotFoundError
+from trainplane.kube.expectations import Expectations
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.projection import WHOLE, Projection
 from trainplane.kube.reflector import Reflector, ReflectorSettings
 from trainplane.kube.store import Store
-from trainplane.kube.writes import OwnWrites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,7 +151,7 @@ class Copier:
         self._sources = sources
         self._copies = copies
         self._broken = broken
-        self._writes = OwnWrites(copies)
+        self._writes = Expectations(copies)
         self._working: set[Key] = set()
         self._written: dict[Key, str] = {}
         self.reconciles = 0

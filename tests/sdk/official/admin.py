@@ -61,11 +61,11 @@ class Admin:
         return {condition["type"]: condition["status"] for condition in conditions}
 
     def counts_ready(self, job: str) -> bool:
-        """Say whether a TrainJob's status knows of a step that is ready."""
+        """Return whether a TrainJob's status knows of a step that is ready."""
         return any(step["ready"] for step in self.get("trainjobs", job).get("status", {}).get("jobsStatus", []))
 
     def is_last(self, job: str, step: str) -> bool:
-        """Say whether the pods of a step were made after those of all other steps had ended."""
+        """Return whether the pods of a step were made after those of all other steps had ended."""
         pods = self.pods(job)
         later = [pod for pod in pods if pod["metadata"]["labels"][_STEP] == step]
         ended: list[str] = [
@@ -80,12 +80,12 @@ class Admin:
         return max(ended) <= min(made)
 
     def has_news(self, job: str) -> bool:
-        """Say whether anything was recorded about the TrainJob itself, in whichever form."""
+        """Return whether anything was recorded about the TrainJob itself, in whichever form."""
         fields = f"involvedObject.name={job},involvedObject.kind=TrainJob"
         return bool(self.api.list("events", self.namespace, fields=fields))
 
     def has_event(self, job: str, reason: str) -> bool:
-        """Say whether a controller has recorded this about a TrainJob or its JobSet, in whichever form."""
+        """Return whether a controller has recorded this about a TrainJob or its JobSet, in whichever form."""
         return bool(self.api.list("events", self.namespace, fields=f"involvedObject.name={job},reason={reason}"))
 
     # -- what they do ---------------------------------------------------------------------------------------------

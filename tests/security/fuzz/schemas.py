@@ -18,7 +18,7 @@ from lab.engines import manifests
 from lab.paths import REPOSITORY
 from tests.security.fuzz import rules
 from tests.security.fuzz.mutations import ODD_TEXTS
-from trainplane.admission.structure import judge
+from trainplane.admission.schema_validation import judge
 from trainplane.api import names
 
 if TYPE_CHECKING:

@@ -155,7 +155,7 @@ class Stage:
         return self.cluster.log(hub.ENGINE).read_text()
 
     def refused(self, name: str) -> bool:
-        """Say whether the hub server has said that it does not use a worker's kubeconfig."""
+        """Return whether the hub server has said that it does not use a worker's kubeconfig."""
         lines = (json.loads(line) for line in self.log.splitlines() if line.startswith("{"))
         return any(line["msg"] == "worker cannot be used" and line["cluster"] == name for line in lines)
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.admission.objects import KUEUE, OURS, runtime, trainjob
+from trainplane.admission.conversion import LONGEST_WARNING
 from trainplane.admission.defaulting import default_trainjob
-from trainplane.admission.generations import LONGEST_WARNING
 from trainplane.admission.jsonpatch import identical, json_patch
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

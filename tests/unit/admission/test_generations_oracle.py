@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainplane.admission.generations import Merging
+from trainplane.admission.conversion import Merging
 
 _KEYS = {
     "containers": "name",

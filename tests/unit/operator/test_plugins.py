@@ -15,7 +15,7 @@ from trainplane.kube.errors import AlreadyExistsError
 from trainplane.operator.errors import ForeignObjectError
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, SECRETS, TRAIN_JOBS
 from trainplane.render.pipeline import Pipeline
-from trainplane.render.plan import KeptOnce
+from trainplane.render.plan import CreateOnce
 from trainplane.render.plugin import Plugin
 from trainplane.render.plugins.jobset import JobSet
 
@@ -32,8 +32,8 @@ class Keys(Plugin):
 
     name = "Keys"
 
-    def build(self, plan: Plan) -> Iterable[dict[str, Any] | KeptOnce]:
-        yield KeptOnce("v1", "Secret", f"{plan.name}-keys", lambda: {"data": {"key": str(next(_drawn))}}, ("key",))
+    def build(self, plan: Plan) -> Iterable[dict[str, Any] | CreateOnce]:
+        yield CreateOnce("v1", "Secret", f"{plan.name}-keys", lambda: {"data": {"key": str(next(_drawn))}}, ("key",))
         hosts = {"metadata": {"name": f"{plan.name}-hosts"}, "data": {"hosts": "a b"}}
         yield {"apiVersion": "v1", "kind": "ConfigMap", **hosts}
 

@@ -79,7 +79,7 @@ def test_flags() -> None:
             "--webhook-cert-dir=certs",
             "--zap-devel",
             "--zap-time-encoding=rfc3339",
-            "--feature-gates=TrainJobStatus=true",
+            "--feature-gates=TrainJobStatus=false",
         ],
         {},
     )
@@ -87,16 +87,15 @@ def test_flags() -> None:
     assert settings.namespace == "mine"
     assert settings.certificates == Path("certs")
     assert settings.log_format == "console"
-    assert settings.configuration.enabled("TrainJobStatus")
+    assert settings.configuration.feature_gates == {"TrainJobStatus": False}
 
 
 def test_the_gates_of_flags_go_before_the_files(tmp_path: Path) -> None:
-    tree = {**yaml.safe_load(SHIPPED), "featureGates": {"TrainJobStatus": True}}
+    tree = {**yaml.safe_load(SHIPPED), "featureGates": {"TrainJobStatus": False}}
     path = write(tmp_path, yaml.safe_dump(tree))
-    assert parse([f"--config={path}"], {}).configuration.enabled("TrainJobStatus")
-    settings = parse([f"--config={path}", "--feature-gates=TrainJobStatus=false"], {})
-    assert not settings.configuration.enabled("TrainJobStatus")
-    assert settings.workers("TrainJob") == 5
+    assert parse([f"--config={path}"], {}).workers("TrainJob") == 5
+    with pytest.raises(ConfigurationError, match="TrainJobStatus: cannot be true"):
+        parse([f"--config={path}", "--feature-gates=TrainJobStatus=true"], {})
 
 
 @pytest.mark.parametrize(

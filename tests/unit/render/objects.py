@@ -12,7 +12,7 @@ from trainplane.api.tree import Step, Tree, get
 from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline, Rendering
 
 if TYPE_CHECKING:
-    from trainplane.render.origin import Rendered
+    from trainplane.render.provenance import Rendered
 
 PIPELINE = Pipeline(plugin() for plugin in (*FRAMEWORKS, *COMMON))
 """The built-in plugins: what happens to be installed must not change a test."""

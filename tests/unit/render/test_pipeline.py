@@ -17,7 +17,7 @@ from trainplane.render.errors import (
 )
 from trainplane.render.findings import Finding, Verdict
 from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
-from trainplane.render.plan import KeptOnce, Plan
+from trainplane.render.plan import CreateOnce, Plan
 from trainplane.render.plugin import Plugin, RefusalError
 from trainplane.render.plugins.jobset import JobSet
 
@@ -40,9 +40,9 @@ class Recorder(Plugin):
     def enforce(self, plan: Plan) -> None:
         self.calls.append(f"enforce {plan.name}")
 
-    def build(self, plan: Plan) -> Iterator[Tree | KeptOnce]:
+    def build(self, plan: Plan) -> Iterator[Tree | CreateOnce]:
         self.calls.append(f"build {plan.name}")
-        yield KeptOnce("v1", "Secret", f"{plan.name}-key", make=lambda: {"data": {}})
+        yield CreateOnce("v1", "Secret", f"{plan.name}-key", make=lambda: {"data": {}})
         yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "labels": {"l": "1"}}, "data": {}}
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterable[Finding | str]:
@@ -387,4 +387,4 @@ class TestPlan:
         template = plan.template.tree
         for path in (("metadata", "labels", "l"), ("spec", "volumes", 0), ("spec", "initContainers", 0, "image")):
             full = ("spec", "replicatedJobs", 0, "template", "spec", "template", *path)
-            assert str(plan.pen.marks.origin_of(template, full)) == "plugin JobSet"
+            assert str(plan.writer.provenance.origin_of(template, full)) == "plugin JobSet"

@@ -101,10 +101,10 @@ class TestPatches:
 
     @pytest.mark.parametrize("behind", [True, False])
     def test_kueue_has_the_last_word_wherever_it_stands(self, behind: bool) -> None:
-        marks = {"labels": {"kueue.x-k8s.io/podset": "node"}, "annotations": {"kueue.x-k8s.io/workload": "w"}}
+        metadata = {"labels": {"kueue.x-k8s.io/podset": "node"}, "annotations": {"kueue.x-k8s.io/workload": "w"}}
         gate, flavor = {"name": "kueue.x-k8s.io/topology"}, {"key": "flavor"}
         kueues = patch(
-            KUEUE, metadata=marks, nodeSelector={"tier": "cheap"}, tolerations=[flavor], schedulingGates=[gate]
+            KUEUE, metadata=metadata, nodeSelector={"tier": "cheap"}, tolerations=[flavor], schedulingGates=[gate]
         )
         others = {"labels": {"kueue.x-k8s.io/podset": "x", "a": "b"}, "annotations": {"kueue.x-k8s.io/workload": "x"}}
         mine = patch(metadata=others, nodeSelector={"tier": "premium", "zone": "a"}, tolerations=[{"key": "mine"}])
@@ -113,7 +113,7 @@ class TestPatches:
         assert get(rendered.tree, *in_pod("node", "tolerations")) == [{"key": "mine"}, flavor]
         assert get(rendered.tree, *in_pod("node", "schedulingGates")) == [gate]
         pod = get(rendered.tree, *in_job("node", "template", "spec", "template", "metadata"))
-        assert pod == {**marks, "labels": {**marks["labels"], "a": "b"}}
+        assert pod == {**metadata, "labels": {**metadata["labels"], "a": "b"}}
 
     def test_kueues_patch_before_it_has_admitted_changes_nothing(self) -> None:
         empty = {"manager": KUEUE, "trainingRuntimeSpec": {"template": {"spec": {}}}}

@@ -83,7 +83,7 @@ def launcher() -> str | None:
 
 
 def is_mpi_launcher() -> bool:
-    """Say whether this is the pod of an MPI job that starts the others."""
+    """Return whether this is the pod of an MPI job that starts the others."""
     return any(name in os.environ for name in OPENMPI + HYDRA) or Path(HOSTFILE).exists()
 
 

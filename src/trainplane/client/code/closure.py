@@ -15,7 +15,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from trainplane.client.code import layout, literals, modules, sources
-from trainplane.client.code.pieces import Collector
+from trainplane.client.code.source_collector import Collector
 from trainplane.client.errors import CodeError
 
 if TYPE_CHECKING:

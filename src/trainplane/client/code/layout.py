@@ -10,7 +10,7 @@ from trainplane.client.errors import CodeError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainplane.client.code.pieces import Piece
+    from trainplane.client.code.source_collector import Piece
     from trainplane.client.code.sources import Source
 
 _FUTURE = "from __future__ "

@@ -61,7 +61,7 @@ def find(name: str) -> Module | None:
 
 
 def is_own(file: Path) -> bool:
-    """Say whether a file is the user's: neither Python's own nor an installed package's."""
+    """Return whether a file is the user's: neither Python's own nor an installed package's."""
     file = file.resolve()
     if _INSTALLED.intersection(file.parts):
         return False

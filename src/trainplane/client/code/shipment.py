@@ -126,7 +126,7 @@ def _ship(files: dict[str, File], plan: dict[str, Any], name: str, setting: Sett
     plan |= {"packages": list(setting.packages), "pip": _pip_options(setting.index_urls)}
     plan |= {"env": sorted(setting.variables), "fallbacks": {}}
     if any(b"trainplane" in file.content for path, file in files.items() if path.endswith(".py")):
-        files = {**files, **_inside()}
+        files = {**files, **_job_stub()}
         plan["fallbacks"] = {"trainplane": _FALLBACK}
     files = {**files, "plan.json": File(json.dumps(plan, indent=1, sort_keys=True).encode())}
     payload = pack(files)
@@ -145,14 +145,14 @@ def _pip_options(urls: Iterable[str]) -> list[str]:
 
 
 @functools.cache
-def _inside() -> dict[str, File]:
+def _job_stub() -> dict[str, File]:
     """Return what `import trainplane` finds in an image that has not got it."""
     here = Path(__file__).parent
     room = here.parents[1]
     sources = {
-        "__init__.py": here / "inside.py",
-        "options.py": here / "inside.py",
-        "client/__init__.py": here / "inside.py",
+        "__init__.py": here / "job_stub.py",
+        "options.py": here / "job_stub.py",
+        "client/__init__.py": here / "job_stub.py",
         "client/reporting.py": room / "client" / "reporting.py",
         "api/__init__.py": room / "api" / "__init__.py",
         "api/names.py": room / "api" / "names.py",

@@ -57,7 +57,7 @@ class Source:
 
 
 def is_cell(file: str) -> bool:
-    """Say whether a name of a traceback means a notebook's cell or a line at a prompt."""
+    """Return whether a name of a traceback means a notebook's cell or a line at a prompt."""
     return bool(_CELL.search(file))
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.client.code import ignoring
+from trainplane.client.code import gitignore
 from trainplane.client.code.payload import File, too_large
 from trainplane.client.errors import CodeError
 from trainplane.client.types.trainers import Workspace
@@ -14,7 +14,7 @@ from trainplane.client.types.trainers import Workspace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.client.code.ignoring import Rule
+    from trainplane.client.code.gitignore import Rule
 
 IGNORE_FILES: Final = (".gitignore", ".trainplaneignore")
 _ALWAYS: Final = (
@@ -83,7 +83,7 @@ def read(workspace: str | os.PathLike[str] | Workspace) -> dict[str, File]:
     """
     root = root_of(workspace)
     own = workspace.ignore if isinstance(workspace, Workspace) else ()
-    paths = list(_walk(root, "", ignoring.parse(_ALWAYS), ignoring.parse(own)))
+    paths = list(_walk(root, "", gitignore.parse(_ALWAYS), gitignore.parse(own)))
     sizes = [(path, (root / path).stat().st_size) for path in paths]
     total = sum(size for _, size in sizes)
     if total > _READ_LIMIT:
@@ -96,11 +96,11 @@ def _walk(root: Path, base: str, rules: list[Rule], own: list[Rule]) -> Iterator
     here = root / base
     for name in IGNORE_FILES:
         if (here / name).is_file():
-            rules = [*rules, *ignoring.parse((here / name).read_text().splitlines(), base)]
+            rules = [*rules, *gitignore.parse((here / name).read_text().splitlines(), base)]
     for entry in sorted(os.scandir(here), key=lambda entry: entry.name):
         path = base + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)
-        if ignoring.ignores([*rules, *own], path, is_folder=is_folder):
+        if gitignore.ignores([*rules, *own], path, is_folder=is_folder):
             continue
         if is_folder:
             if not Path(entry.path, "pyvenv.cfg").exists():

@@ -41,7 +41,7 @@ def age(job: TrainJob, now: datetime) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Say a time as people do: with two units at most."""
+    """Return a time as people do: with two units at most."""
     whole = int(seconds)
     if whole < 2 * MINUTE:
         return f"{whole} s"
@@ -53,7 +53,7 @@ def duration(seconds: float) -> str:
 
 
 def progress(job: TrainJob) -> str:
-    """Say how far a training is, as it says itself; empty where it says nothing."""
+    """Return how far a training is, as it says itself; empty where it says nothing."""
     if job.progress is None:
         return ""
     done, left = percent(job), job.progress.remaining_seconds
@@ -64,21 +64,21 @@ def progress(job: TrainJob) -> str:
 
 
 def blame(cause: Cause) -> str:
-    """Say a cause in one line, without log lines: `OOMKilled in node-1 (exit code 137): …`."""
+    """Return a cause in one line, without log lines: `OOMKilled in node-1 (exit code 137): …`."""
     where = f" in {cause.step}" if cause.step else ""
     code = f" (exit code {cause.exit_code})" if cause.exit_code is not None else ""
     return f"{cause.reason}{where}{code}: {cause.message}"
 
 
 def trouble(step: Step) -> str:
-    """Say why a step waits or failed; empty where nothing is wrong."""
+    """Return why a step waits or failed; empty where nothing is wrong."""
     code = f"exit code {step.exit_code}" if step.exit_code else ""
     reason = f"{step.reason} ({code})" if step.reason and code else step.reason or code
     return ": ".join(part for part in (reason, step.message) if part)
 
 
 def devices(device: str, count: str) -> str:
-    """Say what computes: `4 gpu`; empty where it is not known."""
+    """Return what computes: `4 gpu`; empty where it is not known."""
     known = [word for word in (count, device) if word != "Unknown"]
     return " ".join(known) if device != "Unknown" else ""
 

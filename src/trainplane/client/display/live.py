@@ -147,7 +147,7 @@ def choose_screen(environ: Mapping[str, str] | None = None, out: TextIO | None =
 
 
 def in_notebook() -> bool:
-    """Say whether this is a kernel, with a person at a notebook."""
+    """Return whether this is a kernel, with a person at a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 

@@ -51,7 +51,7 @@ def _line(cells: tuple[str, ...] | list[str], widths: list[int], last: str) -> s
 
 
 def say_job(job: TrainJob) -> str:
-    """Say where a TrainJob stands: `TrainJob mnist: Running, 2 of 2 nodes run, 40 % done`."""
+    """Return where a TrainJob stands: `TrainJob mnist: Running, 2 of 2 nodes run, 40 % done`."""
     parts = [job.status]
     if job.status not in FINISHED:
         parts.append("{} of {} nodes run".format(*nodes(job)))
@@ -63,7 +63,7 @@ def say_job(job: TrainJob) -> str:
 
 
 def say_step(step: Step) -> str:
-    """Say what a step does: `node-1: Pending, ImagePullBackOff: …`."""
+    """Return what a step does: `node-1: Pending, ImagePullBackOff: …`."""
     where = f" on {step.node}" if step.node else ""
     again = f", started again {step.restarts} times" if step.restarts > 1 else ", started again" * step.restarts
     why = f", {trouble(step)}" if trouble(step) else ""
@@ -71,7 +71,7 @@ def say_step(step: Step) -> str:
 
 
 def say_runtime(runtime: Runtime) -> str:
-    """Say what a runtime offers: `torch-distributed: torch, 2 nodes with 4 gpu each`."""
+    """Return what a runtime offers: `torch-distributed: torch, 2 nodes with 4 gpu each`."""
     trainer = runtime.trainer
     each = f" with {computing} each" if (computing := devices(trainer.device, trainer.device_count)) else ""
     number = f"{trainer.num_nodes} node{'' if trainer.num_nodes == 1 else 's'}"
@@ -80,7 +80,7 @@ def say_runtime(runtime: Runtime) -> str:
 
 
 def say_event(event: Event) -> str:
-    """Say what happened: `08:00:01 Warning FailedScheduling Pod mnist-node-0-0: …`."""
+    """Return what happened: `08:00:01 Warning FailedScheduling Pod mnist-node-0-0: …`."""
     warning = "Warning " if event.type == "Warning" else ""
     often = f" ({event.count} times)" if event.count > 1 else ""
     whose = f"{event.involved_object_kind} {event.involved_object_name}"

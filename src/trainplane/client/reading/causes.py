@@ -88,7 +88,7 @@ def find_cause(
 
 
 def is_held(job: Tree, view: Tree | None = None) -> bool:
-    """Say whether a TrainJob is held back, by its user or by Kueue."""
+    """Return whether a TrainJob is held back, by its user or by Kueue."""
     if is_dispatched(job):
         placement = trees.get(view, "status", "placement")
         if placement is not None:

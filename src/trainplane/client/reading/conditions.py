@@ -18,5 +18,5 @@ def holding(job: Tree, kind: str) -> Tree | None:
 
 
 def is_dispatched(job: Tree) -> bool:
-    """Say whether MultiKueue runs a TrainJob, on another cluster than it was submitted to."""
+    """Return whether MultiKueue runs a TrainJob, on another cluster than it was submitted to."""
     return bool(trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE)

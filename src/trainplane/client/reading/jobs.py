@@ -69,7 +69,7 @@ def read_status(job: Tree, pods: Sequence[Tree], nodes: int, *, view: Tree | Non
 
 
 def is_finished(job: Tree) -> bool:
-    """Say whether a TrainJob is over, for better or worse."""
+    """Return whether a TrainJob is over, for better or worse."""
     return finished_at(job) is not None
 
 
@@ -119,7 +119,7 @@ def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> boo
 
 
 def _is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
-    """Say whether hub or status tell that all nodes are ready: of pods on a worker that cannot be seen from here.
+    """Return whether hub or status tell that all nodes are ready: of pods on a worker that cannot be seen from here.
 
     Of pods that can be seen, their absence counts: a status may be older than it.
     """
@@ -127,7 +127,7 @@ def _is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
 
 
 def _is_ready(job: Tree) -> bool:
-    """Say whether the status tells that the training's Jobs have all their pods."""
+    """Return whether the status tells that the training's Jobs have all their pods."""
     entries = [
         entry
         for entry in trees.entries(job, "status", "jobsStatus")

@@ -62,7 +62,7 @@ def number_places(pods: Iterable[Tree]) -> dict[Place, int]:
 
 
 def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
-    """Say whether a launcher trains with the nodes: it is there, or the status names it, or the nodes are set up so."""
+    """Return whether a launcher trains with the nodes: it is there, the status names it, or the nodes are set up so."""
     pods = list(pods)
     roles = {place.role for pod in pods if (place := place_of(pod))}
     known = {name for entry in trees.entries(job, "status", "jobsStatus") if (name := trees.text(entry, "name"))}
@@ -75,7 +75,7 @@ def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
 
 
 def is_training(place: Place) -> bool:
-    """Say whether the pod at a place trains."""
+    """Return whether the pod at a place trains."""
     return place.role in TRAINING
 
 

@@ -47,7 +47,7 @@ class Form:
         return match[self.group]
 
     def means(self, match: re.Match[bytes]) -> bool:
-        """Say whether a match is a secret, and not what people write in place of one."""
+        """Return whether a match is a secret, and not what people write in place of one."""
         value = self.value(match)
         return not is_placeholder(value) and (self.is_meant is None or self.is_meant(value))
 
@@ -57,7 +57,7 @@ def _form(what: str, words: str, pattern: str, is_meant: Callable[[bytes], bool]
 
 
 def is_placeholder(value: bytes) -> bool:
-    """Say whether a value is one that people write in place of a secret: the stated allow-list.
+    """Return whether a value is one that people write in place of a secret: the stated allow-list.
 
     Vendors' examples have `EXAMPLE` in them (`AKIAIOSFODNN7EXAMPLE`), tutorials have rows of x, templates have braces,
     dollar signs and angle brackets.
@@ -71,7 +71,7 @@ _PLACEHOLDER: Final = re.compile(
 
 
 def _looks_drawn(value: bytes) -> bool:
-    """Say whether a value beside a word such as `password` was drawn: letters, digits, no words and no path."""
+    """Return whether a value beside a word such as `password` was drawn: letters, digits, no words and no path."""
     if not (re.search(rb"[0-9]", value) and re.search(rb"[A-Za-z]", value)) or _SAID.search(value):
         return False
     counts = Counter(value)
@@ -95,7 +95,7 @@ def _is_user_and_password(value: bytes) -> bool:
 
 
 def _is_mixed(value: bytes) -> bool:
-    """Say whether a value has all of small letters, capitals and digits: a hash has not."""
+    """Return whether a value has all of small letters, capitals and digits: a hash has not."""
     return all(re.search(kind, value) for kind in (rb"[a-z]", rb"[A-Z]", rb"[0-9]"))
 
 

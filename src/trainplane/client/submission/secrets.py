@@ -150,7 +150,7 @@ def _called(path: str) -> str:
 
 
 def _place(path: str, found: Found) -> str:
-    """Say where in a file something was found, as nearly as can be."""
+    """Return where in a file something was found, as nearly as can be."""
     called, inside = _called(path), ""
     if found.packed:
         return f"{called}, packed or put together from parts,"

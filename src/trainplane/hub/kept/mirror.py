@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.projection import Entry, Sighting
+    from trainplane.kube.projection import Entry, ObjectHeader
     from trainplane.kube.resource import Key, Resource
     from trainplane.kube.store import Change
 
@@ -169,7 +169,7 @@ def pod_of(entry: Entry) -> Pod:
     return entry.decode(Pod)
 
 
-def _stored(sighting: Sighting) -> Any:
+def _stored(sighting: ObjectHeader) -> Any:
     """Return what is stored of a pod: what is kept of it, or why it is none."""
     try:
         return parse(sighting.raw)

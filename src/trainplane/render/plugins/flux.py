@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.meeting import meeting_of
-from trainplane.render.plan import KeptOnce
+from trainplane.render.plan import CreateOnce
 from trainplane.render.plugin import Plugin
+from trainplane.render.rendezvous import rendezvous_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from trainplane.api.document import Document
     from trainplane.api.trainjob import TrainJob
     from trainplane.api.tree import Tree
-    from trainplane.render.meeting import Meeting
     from trainplane.render.plan import Plan
+    from trainplane.render.rendezvous import Rendezvous
 
 _PORT: Final = 8050
 """Where brokers listen, unless the runtime says otherwise."""
@@ -96,7 +96,7 @@ class Flux(Plugin):
         container.set("command", ["/bin/bash", f"{names.FLUX_CONFIG_MOUNT_PATH}/entrypoint.sh", line])
         container.set("args", None)
 
-    def build(self, plan: Plan) -> Iterator[Tree | KeptOnce]:
+    def build(self, plan: Plan) -> Iterator[Tree | CreateOnce]:
         """Return the scripts, and ask for the certificate."""
         meeting = _meeting(plan)
         if meeting is None:
@@ -111,7 +111,7 @@ class Flux(Plugin):
             },
         }
         name = names.flux_curve_name(plan.name)
-        yield KeptOnce("v1", "Secret", name, functools.partial(_draw_certificate, plan.name), (_CURVE,))
+        yield CreateOnce("v1", "Secret", name, functools.partial(_draw_certificate, plan.name), (_CURVE,))
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding]:
         """Refuse a runtime that has an init container of Flux's name, which would be replaced."""
@@ -122,12 +122,12 @@ class Flux(Plugin):
             yield Finding("spec.trainer.initContainers", f"{problem}plugin's: rename it in the runtime")
 
 
-def _meeting(plan: Plan) -> Meeting | None:
+def _meeting(plan: Plan) -> Rendezvous | None:
     is_meant = plan.policy is not None and plan.policy.flux is not None
-    return meeting_of(plan, port=_PORT) if is_meant else None
+    return rendezvous_of(plan, port=_PORT) if is_meant else None
 
 
-def _settings(meeting: Meeting) -> dict[str, str]:
+def _settings(meeting: Rendezvous) -> dict[str, str]:
     said = {entry["name"]: entry["value"] for entry in meeting.container.env if entry.get("value")}
     return {name: said.get(name, default) for name, default in _SETTINGS.items()}
 
@@ -143,7 +143,7 @@ def _script(name: str, settings: Mapping[str, str]) -> str:
     return f"#!/bin/bash\n{head}{body}"
 
 
-def _for_broker(plan: Plan, meeting: Meeting) -> dict[str, str]:
+def _for_broker(plan: Plan, meeting: Rendezvous) -> dict[str, str]:
     settings = _settings(meeting)
     return {
         "hosts": f"{_first_host(meeting).removesuffix('0')}[{_span(meeting.nodes)}]",
@@ -154,7 +154,7 @@ def _for_broker(plan: Plan, meeting: Meeting) -> dict[str, str]:
     }
 
 
-def _for_training(plan: Plan, meeting: Meeting) -> dict[str, str]:
+def _for_training(plan: Plan, meeting: Rendezvous) -> dict[str, str]:
     """Return what the entrypoint needs: GPUs are a node's, and Flux asks for those of a task."""
     processes, gpus = _processes(plan), resources.gpus(meeting.container)
     have = f"--cores={_span(processes)}"
@@ -174,7 +174,7 @@ def _processes(plan: Plan) -> int:
     return max(1, said)
 
 
-def _first_host(meeting: Meeting) -> str:
+def _first_host(meeting: Rendezvous) -> str:
     return meeting.host.partition(".")[0]
 
 

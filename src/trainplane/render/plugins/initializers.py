@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.api import names
 from trainplane.render.findings import Finding
-from trainplane.render.origin import trainjob
 from trainplane.render.plan import variable
 from trainplane.render.plugin import Plugin
+from trainplane.render.provenance import trainjob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -94,7 +94,7 @@ def _job_for(pod_sets: Iterable[PodSet], ancestor: str) -> PodSet | None:
 
 
 def _shares(container: Container, path: str) -> bool:
-    """Say whether a container writes `path` to a volume."""
+    """Return whether a container writes `path` to a volume."""
     mounts = container.tree.get("volumeMounts") or ()
     return any(
         mount.get("name") == names.VOLUME_INITIALIZER or f"{path}/".startswith(mount["mountPath"].rstrip("/") + "/")

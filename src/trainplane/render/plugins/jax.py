@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainplane.api import names
-from trainplane.render.meeting import meeting_of, open_port, rank
 from trainplane.render.plugin import Plugin
+from trainplane.render.rendezvous import open_port, rank, rendezvous_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class JAX(Plugin):
         if not _is_meant(plan):
             return
         plan.count_nodes()
-        meeting = meeting_of(plan)
+        meeting = rendezvous_of(plan)
         if meeting is None:
             return
         variables = (
@@ -37,7 +37,7 @@ class JAX(Plugin):
             rank(names.JAX_PROCESS_ID),
             {"name": names.JAX_COORDINATOR_ADDRESS, "value": meeting.address},
         )
-        meeting.container.set_env(*plan.unsaid(variables))
+        meeting.container.set_env(*plan.env_not_overridden(variables))
         open_port(meeting.container, meeting.port)
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[str]:

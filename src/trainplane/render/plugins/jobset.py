@@ -8,8 +8,8 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
-from trainplane.render.origin import Rendered, trainjob
 from trainplane.render.plugin import Plugin
+from trainplane.render.provenance import Rendered, trainjob
 from trainplane.render.resolve import container_of_trainer
 from trainplane.render.resources import impossible
 from trainplane.render.targets import job_patches, path_of, pod_spec_of
@@ -47,18 +47,18 @@ class JobSet(Plugin):
 
     def build(self, plan: Plan) -> Iterator[Rendered]:
         """Return the JobSet; labels and annotations are the template's, since those of a TrainJob are its own."""
-        marks = plan.pen.marks
+        provenance = plan.writer.provenance
         template = plan.template.tree
         write_amounts(template["spec"])
         metadata: Tree = {"name": names.jobset_name(plan.name), **template["metadata"]}
         spec: Tree = {**template["spec"], "suspend": plan.job.view.spec.suspend}
         tree = {"apiVersion": names.JOBSET_API_VERSION, "kind": names.JOBSET, "metadata": metadata, "spec": spec}
-        marks.inherit(metadata, template["metadata"])
-        marks.inherit(spec, template["spec"])
-        marks.fields(tree, ("apiVersion", "kind"), plan.pen.origin)
-        marks.field(metadata, "name", trainjob("metadata.name"))
-        marks.field(spec, "suspend", trainjob("spec.suspend"))
-        yield Rendered(tree, marks)
+        provenance.inherit(metadata, template["metadata"])
+        provenance.inherit(spec, template["spec"])
+        provenance.fields(tree, ("apiVersion", "kind"), plan.writer.origin)
+        provenance.field(metadata, "name", trainjob("metadata.name"))
+        provenance.field(spec, "suspend", trainjob("spec.suspend"))
+        yield Rendered(tree, provenance)
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
         """Refuse resources that no pod may have, and patches of variables that have their own field.

@@ -24,9 +24,9 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.origin import trainjob
-from trainplane.render.plan import KeptOnce
+from trainplane.render.plan import CreateOnce
 from trainplane.render.plugin import Plugin, RefusalError
+from trainplane.render.provenance import trainjob
 from trainplane.render.reserved import judge_reserved_at_once
 
 if TYPE_CHECKING:
@@ -85,15 +85,15 @@ class MPI(Plugin):
             if implementation in _HYDRA_INTERFACE and not launcher.pod_spec.get("hostNetwork"):
                 variables.append({"name": _HYDRA_INTERFACE[implementation], "value": _POD_INTERFACE})
             said = {entry.get("name") for entry in container.tree.get("env") or ()} - names.MPI_RESERVED
-            container.set_env(*(entry for entry in plan.unsaid(variables) if entry["name"] not in said))
+            container.set_env(*(entry for entry in plan.env_not_overridden(variables) if entry["name"] not in said))
 
-    def build(self, plan: Plan) -> Iterator[Tree | KeptOnce]:
+    def build(self, plan: Plan) -> Iterator[Tree | CreateOnce]:
         """Return the SSH keys, drawn once, and the hostfile with the settings of ssh and sshd."""
         policy = _policy(plan)
         if policy is None:
             return
         keys = (names.MPI_SSH_PRIVATE_KEY, names.MPI_SSH_PUBLIC_KEY)
-        yield KeptOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys, keys)
+        yield CreateOnce("v1", "Secret", names.mpi_secret_name(plan.name), make_keys, keys)
         node = plan.pod_set(names.JOB_NODE)
         settings = {
             _SSH_CONFIG: _ssh_config(policy.ssh_auth_mount_path, _ssh_port(node) if node else None),

@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainplane.api import names
-from trainplane.render.meeting import append_env, meeting_of, open_port, rank
-from trainplane.render.origin import trainjob
 from trainplane.render.plugin import Plugin
+from trainplane.render.provenance import trainjob
+from trainplane.render.rendezvous import append_env, open_port, rank, rendezvous_of
 from trainplane.render.reserved import judge_reserved
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from trainplane.api.document import Document
     from trainplane.api.trainjob import TrainJob
     from trainplane.render.findings import Finding
-    from trainplane.render.meeting import Meeting
     from trainplane.render.plan import Plan
+    from trainplane.render.rendezvous import Rendezvous
 
 
 class Paddle(Plugin):
@@ -34,7 +34,7 @@ class Paddle(Plugin):
 
     def enforce(self, plan: Plan) -> None:
         """Set the launcher's variables and the master's port."""
-        meeting = meeting_of(plan) if _is_meant(plan) else None
+        meeting = rendezvous_of(plan) if _is_meant(plan) else None
         if meeting is None:
             return
         append_env(
@@ -62,7 +62,7 @@ def _is_meant(plan: Plan) -> bool:
     return plan.framework == names.FRAMEWORK_PADDLE
 
 
-def _own_host(meeting: Meeting) -> str:
+def _own_host(meeting: Rendezvous) -> str:
     """Return a node's own address, as the first node's is written: it differs in the rank alone."""
     name, _, subdomain = meeting.host.partition(".")
     return f"{name.removesuffix('0')}$({names.PADDLE_RANK}).{subdomain}"

@@ -13,8 +13,8 @@ import json
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
-from trainplane.render.meeting import append_env, meeting_of, open_port, rank
 from trainplane.render.plugin import Plugin, RefusalError
+from trainplane.render.rendezvous import append_env, open_port, rank, rendezvous_of
 from trainplane.render.reserved import judge_reserved
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TensorFlow(Plugin):
 
     def enforce(self, plan: Plan) -> None:
         """Give every task its TF_CONFIG and its port."""
-        meeting = meeting_of(plan) if _is_meant(plan) else None
+        meeting = rendezvous_of(plan) if _is_meant(plan) else None
         if meeting is None:
             return
         tasks = _tasks(plan)

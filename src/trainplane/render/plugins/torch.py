@@ -9,10 +9,10 @@ from trainplane.api.jobset import Container as Window
 from trainplane.api.runtime import PROCESS_WORDS
 from trainplane.render import resources
 from trainplane.render.findings import Finding
-from trainplane.render.meeting import open_port, port_of, port_said, rank
-from trainplane.render.origin import Origin
 from trainplane.render.plugin import Plugin, RefusalError
 from trainplane.render.plugins import torchtune
+from trainplane.render.provenance import Origin
+from trainplane.render.rendezvous import open_port, port_of, port_said, rank
 from trainplane.render.reserved import judge_reserved_at_once
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _AUTO: Final = "auto"
 _MOST_NODES: Final = Origin("runtime", path="spec.mlPolicy.torch.elasticPolicy.maxNodes")
-_MEETING: Final = "--rdzv_endpoint="
-_LOCAL_MEETING: Final = f"{_MEETING}localhost:"
+_RENDEZVOUS: Final = "--rdzv_endpoint="
+_LOCAL_RENDEZVOUS: Final = f"{_RENDEZVOUS}localhost:"
 
 
 class Torch(Plugin):
@@ -59,7 +59,7 @@ class Torch(Plugin):
                 container.set("command", torchtune.command(tuning, _runtime_command(plan), endpoint))
             else:
                 container.set_env(*master)
-                _meet_at(container, address, port_said(plan.runtime.view.metadata.annotations), nodes)
+                _rendezvous_at(container, address, port_said(plan.runtime.view.metadata.annotations), nodes)
             open_port(container, port)
         for job, name, further in _further(plan, policy):
             if further is None:
@@ -163,7 +163,7 @@ def _elastic(plan: Plan, elastic: ElasticPolicy, nodes: int, processes: int | st
     }
     if elastic.max_restarts is not None:
         values[names.TORCH_MAX_RESTARTS] = str(elastic.max_restarts)
-    return tuple(plan.unsaid({"name": name, "value": value} for name, value in values.items()))
+    return tuple(plan.env_not_overridden({"name": name, "value": value} for name, value in values.items()))
 
 
 def _judge_bounds(elastic: ElasticPolicy, nodes: int) -> Iterator[Finding]:
@@ -187,7 +187,7 @@ def _runtime_command(plan: Plan) -> list[str]:
     return next((entry.get("command") or [] for entry in entries if entry.get("name") == names.CONTAINER_NODE), [])
 
 
-def _meet_at(container: Container, address: str, port: int | None, nodes: int) -> None:
+def _rendezvous_at(container: Container, address: str, port: int | None, nodes: int) -> None:
     """Let nodes that a runtime's own `tune run` lets meet at localhost meet at the first of them.
 
     The port is the command's own, unless the runtime's annotation says another.
@@ -195,10 +195,10 @@ def _meet_at(container: Container, address: str, port: int | None, nodes: int) -
     command = container.command
     if nodes == 1 or command[:2] != torchtune.ENTRYPOINT:
         return
-    places = [word.removeprefix(_LOCAL_MEETING) for word in command if word.startswith(_LOCAL_MEETING)]
+    places = [word.removeprefix(_LOCAL_RENDEZVOUS) for word in command if word.startswith(_LOCAL_RENDEZVOUS)]
     if places:
-        meeting = f"{_MEETING}{address}:{port or places[0]}"
-        container.set("command", [meeting if word.startswith(_LOCAL_MEETING) else word for word in command])
+        meeting = f"{_RENDEZVOUS}{address}:{port or places[0]}"
+        container.set("command", [meeting if word.startswith(_LOCAL_RENDEZVOUS) else word for word in command])
 
 
 def _further(plan: Plan, policy: TorchPolicy) -> Iterator[tuple[str, str, Container | None]]:

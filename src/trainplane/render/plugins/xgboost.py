@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.render import resources
-from trainplane.render.meeting import meeting_of, open_port, rank
 from trainplane.render.plugin import Plugin
+from trainplane.render.rendezvous import open_port, rank, rendezvous_of
 from trainplane.render.reserved import judge_reserved
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class XGBoost(Plugin):
 
     def enforce(self, plan: Plan) -> None:
         """Set the tracker's address, the number of workers, and the port."""
-        meeting = meeting_of(plan) if _is_meant(plan) else None
+        meeting = rendezvous_of(plan) if _is_meant(plan) else None
         if meeting is None:
             return
         workers = meeting.nodes * _workers_of_node(plan, meeting.container)

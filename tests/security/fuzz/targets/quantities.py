@@ -9,7 +9,7 @@ import msgspec
 from tests.security.fuzz import documents
 from tests.security.fuzz.mutations import ODD_NUMBERS, ODD_TEXTS, Mutator, copied, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from trainplane.admission.generations import turn
+from trainplane.admission.conversion import turn
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity, parse

@@ -397,7 +397,7 @@ class Reviews(Target):
         return "rendered" if old is None else "update rendered"
 
     def _renders(self, old: Tree, runtime: Runtime) -> bool:
-        """Say whether what is stored becomes a JobSet: an update is judged for what it changes."""
+        """Return whether what is stored becomes a JobSet: an update is judged for what it changes."""
         try:
             rendering = self.webhook.pipeline.render(document.read(old, TrainJob), runtime)
         except PluginFailedError:
@@ -413,7 +413,7 @@ class Reviews(Target):
 
 
 def _is_named(tree: Any) -> bool:
-    """Say whether the metadata is what the API server lets through: it reads it itself, whatever a CRD says."""
+    """Return whether the metadata is what the API server lets through: it reads it itself, whatever a CRD says."""
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return False

@@ -17,7 +17,7 @@ import pytest
 from tests.unit.client.code.stage import Node, ship
 from trainplane.api import names
 from trainplane.client import reporting
-from trainplane.client.code import boot, inside
+from trainplane.client.code import boot, job_stub
 from trainplane.client.code.shipment import Setting, ship_script
 
 if TYPE_CHECKING:
@@ -301,10 +301,10 @@ def test_what_is_shipped_of_ours_is_python_3_8(laptop: Laptop) -> None:
     shipment = ship(laptop.function("uses2"))
     ours = [path.removeprefix("fallback/") for path in shipment.files if path.startswith("fallback/")]
     assert len(ours) == 6
-    for file in (inside, reporting, names):
+    for file in (job_stub, reporting, names):
         ast.parse(Path(str(file.__file__)).read_text(), feature_version=(3, 8))
-    assert inside.DATASET_PATH == names.PATH_DATASET
-    assert inside.MODEL_PATH == names.PATH_MODEL
+    assert job_stub.DATASET_PATH == names.PATH_DATASET
+    assert job_stub.MODEL_PATH == names.PATH_MODEL
 
 
 def test_code_without_trainplane_brings_none(shipment: Shipment) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.client.code.stage import ship
-from trainplane.client.code import ignoring, payload, workspace
+from trainplane.client.code import gitignore, payload, workspace
 from trainplane.client.code.payload import File
 from trainplane.client.code.shipment import ship_script
 from trainplane.client.errors import CodeError
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     ],
 )
 def test_patterns_mean_what_they_mean_to_git(pattern: str, path: str, matches: bool) -> None:
-    assert ignoring.ignores(ignoring.parse([pattern]), path, is_folder=False) is matches
+    assert gitignore.ignores(gitignore.parse([pattern]), path, is_folder=False) is matches
 
 
 def test_the_last_word_counts() -> None:
-    rules = ignoring.parse(["*.bin", "!keep.bin", "dir/"])
-    assert ignoring.ignores(rules, "x.bin", is_folder=False)
-    assert not ignoring.ignores(rules, "keep.bin", is_folder=False)
-    assert ignoring.ignores(rules, "a/dir", is_folder=True)
+    rules = gitignore.parse(["*.bin", "!keep.bin", "dir/"])
+    assert gitignore.ignores(rules, "x.bin", is_folder=False)
+    assert not gitignore.ignores(rules, "keep.bin", is_folder=False)
+    assert gitignore.ignores(rules, "a/dir", is_folder=True)
 
 
 def test_caches_secrets_and_ignored_files_stay(laptop: Laptop) -> None:

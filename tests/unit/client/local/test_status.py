@@ -10,7 +10,8 @@ import pytest
 from trainplane.api.document import view
 from trainplane.api.meta import Condition
 from trainplane.api.trainjob import JobStatus, TrainJob, TrainJobStatus
-from trainplane.client.backends.local import news, status
+from trainplane.client.backends.local import events as local_events
+from trainplane.client.backends.local import status
 from trainplane.client.backends.local.moments import stamp
 from trainplane.operator import deadline, events
 from trainplane.operator import status as operators
@@ -67,13 +68,13 @@ def _observe(job: TrainJob, ready: int) -> TrainJobStatus:
 
 
 def test_words_of_ends_and_beginnings_are_the_operators() -> None:
-    assert tuple(news.created("a", 2, suspended=True)) == tuple(events.created("a", 2, suspended=True))
-    assert tuple(news.created("a", 1, suspended=False)) == tuple(events.created("a", 1, suspended=False))
+    assert tuple(local_events.created("a", 2, suspended=True)) == tuple(events.created("a", 2, suspended=True))
+    assert tuple(local_events.created("a", 1, suspended=False)) == tuple(events.created("a", 1, suspended=False))
     late = job(seconds=9)
     assert status.too_late(late)["message"] == deadline.message(view(late, TrainJob))
     failed = Condition("Failed", "True", "Why", "because")
     (expected,) = events.of_change(TrainJobStatus(), TrainJobStatus(conditions=[failed]))
-    assert tuple(news.over(status.failed("Why", "because"))) == tuple(expected)
+    assert tuple(local_events.over(status.failed("Why", "because"))) == tuple(expected)
 
 
 def test_a_job_that_is_over_stays_so() -> None:
@@ -96,7 +97,7 @@ def test_time_counts_from_creation_or_from_the_last_resume() -> None:
 
 
 def test_restarts_are_counted_in_words() -> None:
-    assert [news.restarted(n).message.split()[-2] for n in (1, 2, 3, 4, 11, 22)] == [
+    assert [local_events.restarted(n).message.split()[-2] for n in (1, 2, 3, 4, 11, 22)] == [
         "1st",
         "2nd",
         "3rd",

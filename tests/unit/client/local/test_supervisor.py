@@ -16,14 +16,14 @@ from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
 from trainplane.client.backends.local.supervisor import Supervisor, name_steps
 from trainplane.client.errors import EngineError, InvalidError, RefusedError
-from trainplane.render.plan import KeptOnce
+from trainplane.render.plan import CreateOnce
 from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Place, Plan
 
 Tree = dict[str, Any]
@@ -61,7 +61,7 @@ class FakeRunner:
         self.cleaned = 0
         self.refuses: list[Exception] = []
 
-    def judge(self, plan: Plan) -> Sequence[News]:
+    def judge(self, plan: Plan) -> Sequence[EventContent]:
         self.plan = plan
         return ()
 
@@ -332,7 +332,7 @@ def plain_install(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_keys_are_drawn_without_the_operators_library(plain_install: None) -> None:
-    kept = make_kept(KeptOnce("v1", "Secret", "keys", make_keys))
+    kept = make_kept(CreateOnce("v1", "Secret", "keys", make_keys))
     assert set(kept["data"]) == {"ssh-privatekey", "ssh-publickey"}
     assert draw_keys() != kept["data"]
 
@@ -344,9 +344,9 @@ def test_what_is_no_pair_of_keys_is_never_one(plain_install: None) -> None:
         return {"data": {"curve.cert": cryptography.__name__}}
 
     with pytest.raises(InvalidError, match=r"needs Secret a-flux-curve-cert, which .*: `pip install cryptography`"):
-        make_kept(KeptOnce("v1", "Secret", "a-flux-curve-cert", draw))
+        make_kept(CreateOnce("v1", "Secret", "a-flux-curve-cert", draw))
 
 
 def test_what_can_be_drawn_is_as_the_plugin_draws_it() -> None:
-    there = make_kept(KeptOnce("v1", "Secret", "keys", lambda: {"data": {"x": "eA=="}}))
+    there = make_kept(CreateOnce("v1", "Secret", "keys", lambda: {"data": {"x": "eA=="}}))
     assert there["data"] == {"x": "eA=="}

@@ -136,7 +136,7 @@ def test_what_was_deleted_stays_deleted() -> None:
 
 
 def test_deletions_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "GRAVES", 2)
+    monkeypatch.setattr(store_module, "TOMBSTONES", 2)
     store = indexed()
     for version, name in enumerate("abc", 10):
         delete(store, name, version)

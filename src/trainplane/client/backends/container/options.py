@@ -105,7 +105,7 @@ def command_words(launch: Launch, image: str) -> list[str]:
 
 
 def listens(tables: str, port: int) -> bool:
-    """Say whether somebody listens on a port, by the kernel's tables /proc/net/tcp and tcp6."""
+    """Return whether somebody listens on a port, by the kernel's tables /proc/net/tcp and tcp6."""
     wanted = f":{port:04X}"
     for line in tables.splitlines():
         fields = line.split()

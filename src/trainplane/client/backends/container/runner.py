@@ -12,7 +12,7 @@ from trainplane.api import tree as trees
 from trainplane.client.backends.container import options
 from trainplane.client.backends.container.engine import engine_of, last_line, unnamed_file
 from trainplane.client.backends.local import machine
-from trainplane.client.backends.local.news import ignored
+from trainplane.client.backends.local.events import ignored
 from trainplane.client.backends.local.runner import Exit, WaitingError
 from trainplane.client.errors import EngineError, InvalidError
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.container.engine import Engine
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.news import News
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.runner import Launch
 
@@ -52,7 +52,7 @@ class ContainerRunner:
         self._plan: Plan | None = None
         self._network: IPv4Network | None = None
 
-    def judge(self, plan: Plan) -> Sequence[News]:
+    def judge(self, plan: Plan) -> Sequence[EventContent]:
         """Return what has no effect on containers; refuse what cannot be had."""
         for job, container in plan.containers:
             if not container.get("image"):
@@ -221,7 +221,7 @@ class RunningContainer:
         return Exit(int(inner), "OOMKilled" if killed and int(inner) else "")
 
     def _was_killed(self, code: int) -> bool:
-        """Say whether it was killed and not by us: for its memory, which not every engine and kernel tells."""
+        """Return whether it was killed and not by us: for its memory, which not every engine and kernel tells."""
         return code == _KILLED and self._limited and not self._stopped
 
     async def stop(self, grace_seconds: float) -> None:

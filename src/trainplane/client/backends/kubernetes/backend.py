@@ -314,6 +314,6 @@ def _lacks_cluster_runtime(job: Tree, refusal: kube.ApiError) -> bool:
 
 
 def _says_not_found(refusal: kube.ApiError) -> bool:
-    """Say whether a refusal is for want of the runtime, in our operator's words or the reference's."""
+    """Return whether a refusal is for want of the runtime, in our operator's words or the reference's."""
     words = words_of(refusal)
     return "TrainingRuntime" in words and ("there is no " in words or "not found" in words)

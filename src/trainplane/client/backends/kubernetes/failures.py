@@ -43,7 +43,7 @@ def translate(error: kube.KubeError, what: str, *, missing: str | None = None) -
 
 
 def is_unknown_resource(error: kube.KubeError) -> bool:
-    """Say whether the server does not serve that kind of object at all, rather than not this one."""
+    """Return whether the server does not serve that kind of object at all, rather than not this one."""
     return isinstance(error, kube.NotFoundError) and bool(_NO_SUCH_RESOURCE.search(error.message))
 
 
@@ -53,7 +53,7 @@ def words_of(error: kube.ApiError) -> str:
 
 
 def _not_allowed(error: kube.ApiError, words: str) -> str | None:
-    """Say why the caller may not; None where that is not why it was refused: admission and quota answer 403, too."""
+    """Return why the caller may not; None where that is not why it was refused: admission and quota answer 403, too."""
     if isinstance(error, kube.UnauthorizedError):
         return "the cluster does not accept your credentials: log in again"
     rule = _RBAC.search(words) if isinstance(error, kube.ForbiddenError) else None

@@ -56,7 +56,7 @@ class Wanted:
     """Only so many last lines of each step."""
 
     def has(self, step: str) -> bool:
-        """Say whether a step is asked for."""
+        """Return whether a step is asked for."""
         return self.steps is None or step in self.steps
 
 

@@ -237,5 +237,5 @@ def run_of(pod: Tree, container: str) -> int | None:
 
 
 def has_ended(pod: Tree, container: str) -> bool:
-    """Say whether a container is not running."""
+    """Return whether a container is not running."""
     return "running" not in (container_status(pod, container).get("state") or {})

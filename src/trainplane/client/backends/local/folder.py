@@ -43,7 +43,7 @@ _WRITABLE_TO_OTHERS: Final = 0o022
 
 
 def is_own(path: Path, *, private: bool = True) -> bool:
-    """Say whether a path is a folder of this user's, no link, that others cannot read, or at least not change."""
+    """Return whether a path is a folder of this user's, no link, that others cannot read, or at least not change."""
     try:
         status = path.lstat()
     except OSError:
@@ -128,7 +128,7 @@ class JobFolder:
         return [JobFolder(entry) for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
 
     def exists(self) -> bool:
-        """Say whether the job is there."""
+        """Return whether the job is there."""
         return (self.path / "trainjob.json").exists()
 
     # -- documents
@@ -189,7 +189,7 @@ class JobFolder:
             yield
 
     def is_supervised(self) -> bool:
-        """Say whether the supervisor lives."""
+        """Return whether the supervisor lives."""
         with self.watched() as is_supervised:
             return is_supervised()
 

@@ -18,10 +18,10 @@ from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
-    from trainplane.render.plan import KeptOnce
+    from trainplane.render.plan import CreateOnce
 
 
-def make_kept(kept: KeptOnce) -> Tree:
+def make_kept(kept: CreateOnce) -> Tree:
     """Return an object that is made once and kept.
 
     Raises:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.client.backends.local import news, podstatus, status
+from trainplane.client.backends.local import events, podstatus, status
 from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.supervisor import make_runner
@@ -47,7 +47,7 @@ def bury(folder: JobFolder) -> None:
         jobs = [{**entry, "active": 0, "ready": 0} for entry in before.get("jobsStatus") or ()]
         condition = status.failed(status.SUPERVISOR_ENDED, message)
         after = status.observe(job, before, jobs, moment, condition)
-        folder.append_event(news.event(news.over(condition), job, len(folder.read_events()) + 1, moment))
+        folder.append_event(events.event(events.over(condition), job, len(folder.read_events()) + 1, moment))
         folder.write("status", after)
         folder.touch()
 

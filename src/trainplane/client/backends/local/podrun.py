@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.client.backends.local import podstatus, values, volumes
+from trainplane.client.backends.local.events import EventContent
 from trainplane.client.backends.local.moments import now, stamp
-from trainplane.client.backends.local.news import News
 from trainplane.client.backends.local.pods import ON_FAILURE, main_container
 from trainplane.client.backends.local.podstatus import CONTAINERS, INIT
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
@@ -32,7 +32,7 @@ _NOT_STARTED: Final = 128
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class PodContext:
     """What a pod is given by its supervisor."""
 
     folder: JobFolder
@@ -43,7 +43,7 @@ class Surroundings:
     timing: Timing
     save: Callable[[Tree], None]
     """Write a Pod that changed."""
-    tell: Callable[[News, Tree], None]
+    tell: Callable[[EventContent, Tree], None]
     """Tell something about a Pod."""
     may_retry: Callable[[Place], bool]
     """Count the failure of a container, and say whether it may start again."""
@@ -54,7 +54,7 @@ class Surroundings:
 class PodRun:
     """One pod, from its making to its end."""
 
-    def __init__(self, pod: Tree, place: Place, step: str, around: Surroundings) -> None:
+    def __init__(self, pod: Tree, place: Place, step: str, around: PodContext) -> None:
         """Take the Pod document, which is written into from now on."""
         self.pod = pod
         self.place = place
@@ -97,7 +97,7 @@ class PodRun:
             volumes.make(there.values(), self._around.runner.translate)
             succeeded = await self._in_time(self._run_all(there))
         except (TrainplaneError, OSError) as error:
-            self._around.tell(News("Warning", "Failed", str(error)), self.pod)
+            self._around.tell(EventContent("Warning", "Failed", str(error)), self.pod)
             podstatus.set_phase(self.pod, podstatus.FAILED, stamp(now()), "CreateContainerError", str(error))
             self._around.may_retry(self.place)
         else:
@@ -129,7 +129,9 @@ class PodRun:
         said = self._spec.get("terminationGracePeriodSeconds")
         grace = self._around.timing.grace if said is None else float(said)
         for identity, running in list(self._running.items()):
-            self._around.tell(News("Normal", "Killing", f"stopping container {identity.rpartition('.')[2]}"), self.pod)
+            self._around.tell(
+                EventContent("Normal", "Killing", f"stopping container {identity.rpartition('.')[2]}"), self.pod
+            )
             await running.stop(grace)
 
     # -- containers
@@ -164,7 +166,7 @@ class PodRun:
             if not may or self._job.restart_policy != ON_FAILURE:
                 return False
             podstatus.set_restarting(self.pod, group, name, delay)
-            self._around.tell(News("Warning", "BackOff", f"container {name} failed: it starts again"), self.pod)
+            self._around.tell(EventContent("Warning", "BackOff", f"container {name} failed: it starts again"), self.pod)
             self._save()
             await self._pause(delay)
             delay = min(2 * delay, self._around.timing.longest_delay)
@@ -183,7 +185,7 @@ class PodRun:
         if group == CONTAINERS:
             self.pod["status"]["phase"] = podstatus.RUNNING
         podstatus.set_running(self.pod, group, name, stamp(now()), ready=not probe)
-        self._around.tell(News("Normal", "Started", f"started container {name}"), self.pod)
+        self._around.tell(EventContent("Normal", "Started", f"started container {name}"), self.pod)
         self._save()
         watching = asyncio.ensure_future(self._watch_ready(running, name, probe)) if probe else None
         pumping = asyncio.ensure_future(self._pump(running, identity))
@@ -218,7 +220,7 @@ class PodRun:
                 return await self._unless_stopped(self._around.runner.start(launch))
             except WaitingError as error:
                 podstatus.set_waiting(self.pod, group, name, error.reason, error.message)
-                self._around.tell(News("Warning", "Failed", f"{error.reason}: {error.message}"), self.pod)
+                self._around.tell(EventContent("Warning", "Failed", f"{error.reason}: {error.message}"), self.pod)
                 self._save()
                 await self._pause(delay)
                 delay = min(2 * delay, self._around.timing.longest_delay)

@@ -85,7 +85,7 @@ def set_phase(pod: Tree, phase: str, now: str, reason: str = "", message: str = 
 
 
 def is_ready(pod: Tree) -> bool:
-    """Say whether all containers of a pod are ready, or done."""
+    """Return whether all containers of a pod are ready, or done."""
     entries: list[Tree] = pod["status"].get(CONTAINERS) or []
     return pod["status"]["phase"] == RUNNING and all(entry["ready"] or _is_done(entry) for entry in entries)
 

@@ -10,7 +10,7 @@ from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
-from trainplane.client.backends.local import news
+from trainplane.client.backends.local import events
 from trainplane.client.backends.local.pods import plan_of
 from trainplane.client.errors import RefusedError
 from trainplane.render.pipeline import Pipeline
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Plan
-    from trainplane.render.plan import KeptOnce, Runtime
+    from trainplane.render.plan import CreateOnce, Runtime
 
 _POD_FIELDS: Final = {
     "affinity": "there is one machine",
@@ -44,9 +44,9 @@ class Rendered:
     plan: Plan
     objects: tuple[Tree, ...]
     """ConfigMaps and Secrets that its pods refer to."""
-    kept: tuple[KeptOnce, ...]
+    kept: tuple[CreateOnce, ...]
     """What is drawn once."""
-    ignored: tuple[News, ...]
+    ignored: tuple[EventContent, ...]
     """What has no effect here."""
 
 
@@ -76,26 +76,31 @@ def render(job: Tree, runtime: Tree) -> Rendered:
         plan=plan_of(jobset, job_document.view.metadata.uid),
         objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
         kept=rendering.kept,
-        ignored=(*(news.News("Warning", "Warning", text) for text in verdict.warnings), *_ignored(job, jobset, beside)),
+        ignored=(
+            *(events.EventContent("Warning", "Warning", text) for text in verdict.warnings),
+            *_ignored(job, jobset, beside),
+        ),
     )
 
 
-def _ignored(job: Tree, jobset: Tree, beside: Sequence[Tree]) -> Iterator[News]:
+def _ignored(job: Tree, jobset: Tree, beside: Sequence[Tree]) -> Iterator[EventContent]:
     for entry in jobset["spec"].get("replicatedJobs") or ():
         spec = trees.get(entry, "template", "spec", "template", "spec") or {}
         for name in sorted(spec.keys() & _POD_FIELDS.keys()):
-            yield news.ignored(f"{name} of job {entry['name']}", _POD_FIELDS[name])
+            yield events.ignored(f"{name} of job {entry['name']}", _POD_FIELDS[name])
         for container in spec.get("containers") or ():
             for probe in ("livenessProbe", "startupProbe"):
                 if container.get(probe):
-                    yield news.ignored(
+                    yield events.ignored(
                         f"{probe} of container {container['name']}", "a training that hangs is yours to stop"
                     )
     for entry in beside:
         if entry["kind"] not in {"ConfigMap", "Secret"}:
-            yield news.ignored(f"{entry['kind']} {entry['metadata']['name']}", "all pods start at once on one machine")
+            yield events.ignored(
+                f"{entry['kind']} {entry['metadata']['name']}", "all pods start at once on one machine"
+            )
     queue = trees.get(job, "metadata", "labels", names.LABEL_QUEUE)
     if queue:
-        yield news.ignored(f"queue {queue}", "there is no Kueue: the job starts at once")
+        yield events.ignored(f"queue {queue}", "there is no Kueue: the job starts at once")
     if trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE:
-        yield news.ignored("spec.managedBy", "there are no other clusters")
+        yield events.ignored("spec.managedBy", "there are no other clusters")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.volumes import Mount
 
@@ -74,7 +74,7 @@ class Running(Protocol):
 class Runner(Protocol):
     """Starts containers of one job."""
 
-    def judge(self, plan: Plan) -> Sequence[News]:
+    def judge(self, plan: Plan) -> Sequence[EventContent]:
         """Return what of the plan has no effect here.
 
         Raises:

@@ -1,8 +1,8 @@
 """The status of a local TrainJob, by the operator's rules. Pure.
 
-Suspended says what the spec asks for; Complete and Failed come from `course`, from the deadline, or from a supervisor
-that ended. A job that is over stays so. `trainplane.operator.status` has the same rules for a cluster, and a test holds
-these sentences against those.
+Suspended says what the spec asks for; Complete and Failed come from `jobset_policy`, from the deadline, or from a
+supervisor that ended. A job that is over stays so. `trainplane.operator.status` has the same rules for a
+cluster, and a test holds these sentences against those.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.local import news
+from trainplane.client.backends.local import events
 from trainplane.client.backends.local.moments import stamp
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def condition(status: Tree, kind: str) -> Tree | None:
 
 
 def is_finished(status: Tree) -> bool:
-    """Say whether the job is over, for better or worse."""
+    """Return whether the job is over, for better or worse."""
     return any((condition(status, kind) or {}).get("status") == "True" for kind in (names.COMPLETE, names.FAILED))
 
 
@@ -57,19 +57,19 @@ _HELD: Final = "spec.suspend holds the TrainJob back: no pods run"
 _LIFTED: Final = "spec.suspend was lifted: pods may run"
 
 
-def changes(before: Tree, after: Tree) -> Iterator[news.News]:
+def changes(before: Tree, after: Tree) -> Iterator[events.EventContent]:
     """Yield what a change of status means to people."""
     was, now = condition(before, names.SUSPENDED), condition(after, names.SUSPENDED)
     if now and now["status"] == "True" and (was or {}).get("status") != "True":
-        yield news.SUSPENDED
+        yield events.SUSPENDED
     if (was or {}).get("status") == "True" and (now or {}).get("status") != "True":
-        yield news.RESUMED
+        yield events.RESUMED
     if _ready(before.get("jobsStatus") or ()) == 0 < _ready(after.get("jobsStatus") or ()):
-        yield news.STARTED
+        yield events.STARTED
     for kind in (names.COMPLETE, names.FAILED):
         over = condition(after, kind)
         if over and over["status"] == "True" and (condition(before, kind) or {}).get("status") != "True":
-            yield news.over(over)
+            yield events.over(over)
 
 
 def expires(job: Tree, status: Tree) -> datetime | None:

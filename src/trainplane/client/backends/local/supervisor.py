@@ -1,7 +1,7 @@
 """The supervisor of one local job: operator, JobSet, Job controller and kubelet in one process.
 
 It is started by the client, outlives it, and ends when the job is over or deleted. It reads what is wanted from the
-job's folder and writes there what is (`folder`); what to do next is decided in `course`, and pods run in `podrun`.
+job's folder and writes there what is (`folder`); `jobset_policy` decides what to do next, and pods run in `podrun`.
 
     read      the TrainJob: to be deleted? other words in its spec? suspended?
     decide    start pods, begin anew, or the job is over
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.local import course, news, status
+from trainplane.client.backends.local import events, jobset_policy, status
 from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.logs import LogWriter
 from trainplane.client.backends.local.moments import now, stamp
-from trainplane.client.backends.local.podrun import PodRun, Surroundings
+from trainplane.client.backends.local.podrun import PodContext, PodRun
 from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Timing
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.news import News
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
@@ -124,7 +124,7 @@ class Supervisor:
 
     async def _go_on(self) -> bool:
         end = self._end_from_outside()
-        decision = course.Decision(condition=end) if end else self._decide()
+        decision = jobset_policy.Decision(condition=end) if end else self._decide()
         if decision.restart:
             await self._begin_anew(counts=decision.counts)
             return False
@@ -146,15 +146,15 @@ class Supervisor:
         expires = status.expires(self._job, self._status)
         return status.too_late(self._job) if expires is not None and now() >= expires else None
 
-    def _decide(self) -> course.Decision:
-        return course.decide(self._plan, self._states(), self._failures, self._counted)
+    def _decide(self) -> jobset_policy.Decision:
+        return jobset_policy.decide(self._plan, self._states(), self._failures, self._counted)
 
-    def _states(self) -> list[course.PodState]:
-        return [course.PodState(place, run.phase, run.is_ready) for place, run in self._runs.items()]
+    def _states(self) -> list[jobset_policy.PodState]:
+        return [jobset_policy.PodState(place, run.phase, run.is_ready) for place, run in self._runs.items()]
 
     def _jobs_status(self) -> list[Tree]:
         states, suspended = self._states(), bool(trees.get(self._job, "spec", "suspend"))
-        standings = (course.Standing.of(job, states, self._failures) for job in self._plan.jobs)
+        standings = (jobset_policy.Standing.of(job, states, self._failures) for job in self._plan.jobs)
         return [standing.status(suspended=suspended) for standing in standings]
 
     async def _wait(self) -> None:
@@ -181,7 +181,7 @@ class Supervisor:
         self.folder.write("steps", {"items": list(self._steps.values())})
         if first:
             suspended = bool(trees.get(self._job, "spec", "suspend"))
-            self._tell(news.created(self._plan.name, len(self._steps), suspended=suspended))
+            self._tell(events.created(self._plan.name, len(self._steps), suspended=suspended))
             for told in (*rendered.ignored, *self.runner.judge(self._plan)):
                 self._tell(told)
 
@@ -200,12 +200,12 @@ class Supervisor:
         )
         run = PodRun(pod, place, self._steps[place], self._around())
         self._runs[place] = run
-        self._tell(news.News("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
+        self._tell(events.EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
         self._tasks[run.name] = asyncio.ensure_future(run.run())
         self._tasks[run.name].add_done_callback(lambda _: self._changed.set())
 
-    def _around(self) -> Surroundings:
-        return Surroundings(
+    def _around(self) -> PodContext:
+        return PodContext(
             self.folder,
             self._plan,
             self.runner,
@@ -248,7 +248,7 @@ class Supervisor:
     async def _begin_anew(self, *, counts: bool) -> None:
         self._restarts += 1
         self._counted += counts
-        self._tell(news.restarted(self._restarts))
+        self._tell(events.restarted(self._restarts))
         await self._stop_pods(list(self._runs), drop=True)
         self._failures.clear()
         self._changed.set()
@@ -280,9 +280,9 @@ class Supervisor:
         self.folder.write("status", after)
         self.folder.touch()
 
-    def _tell(self, told: News, about: Tree | None = None) -> None:
+    def _tell(self, told: EventContent, about: Tree | None = None) -> None:
         self._news += 1
-        self.folder.append_event(news.event(told, about or self._job, self._news, now()))
+        self.folder.append_event(events.event(told, about or self._job, self._news, now()))
 
     # -- what comes from outside
 

@@ -25,8 +25,8 @@ from trainplane.api import tree as trees
 from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
 from trainplane.client.backends.local import machine, processes
+from trainplane.client.backends.local.events import ignored
 from trainplane.client.backends.local.folder import is_own
-from trainplane.client.backends.local.news import ignored
 from trainplane.client.backends.local.runner import Exit
 from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
 from trainplane.client.errors import EngineError, InvalidError
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.news import News
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
@@ -75,9 +75,9 @@ class ProcessRunner:
         self._addresses = Addresses(frozenset(), folder.name)
         self._mounts: dict[str, str] = {}
 
-    def judge(self, plan: Plan) -> Sequence[News]:
+    def judge(self, plan: Plan) -> Sequence[EventContent]:
         """Return what has no effect on processes; refuse what cannot be had."""
-        told: dict[str, News] = {}
+        told: dict[str, EventContent] = {}
         for job, container in plan.containers:
             _must_have_command(job.name, container)
             told.update(_without_effect(container))
@@ -304,7 +304,7 @@ def _must_have_command(job: str, container: Tree) -> None:
     )
 
 
-def _without_effect(container: Tree) -> dict[str, News]:
+def _without_effect(container: Tree) -> dict[str, EventContent]:
     told = {}
     if container.get("image"):
         told["image"] = ignored(f"image {container['image']}", _IGNORED["image"])

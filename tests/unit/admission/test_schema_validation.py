@@ -1,0 +1,178 @@
+"""Whether a tree has the form that a schema asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainplane.admission.rules import RULES, squeezed
+from trainplane.admission.schema_validation import Problem, judge
+from trainplane.api.crds.schema import schema_of
+from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
+
+TEXT, NUMBER, FLAG = {"type": "string"}, {"type": "integer", "format": "int32"}, {"type": "boolean"}
+AMOUNT = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+    "pattern": r"^[0-9]+(m|Gi)?$",
+}
+PORTS = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["port", "protocol"],
+    "items": {
+        "type": "object",
+        "required": ["port"],
+        "properties": {"port": NUMBER, "protocol": {"type": "string", "default": "TCP"}},
+    },
+}
+
+
+def problems(value: Any, schema: Any) -> list[str]:
+    return [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in judge(value, schema)]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [
+        ("a", TEXT),
+        (1, NUMBER),
+        (-(2**31), NUMBER),
+        (True, FLAG),
+        (2, AMOUNT),
+        ("500m", AMOUNT),
+        (1.5, {"type": "number"}),
+        ({}, {"type": "object"}),
+        ({"anything": [1]}, {"type": "object"}),
+        ({"a": "1"}, {"type": "object", "additionalProperties": TEXT}),
+        ([{"port": 1}, {"port": 1, "protocol": "UDP"}, {"port": 2}], PORTS),
+        (["a", "b"], {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"}),
+        (["a", "a"], {"type": "array", "items": TEXT, "x-kubernetes-list-type": "atomic"}),
+        ("b", {**TEXT, "enum": ["a", "b"], "minLength": 1, "maxLength": 1, "pattern": "^[ab]"}),
+    ],
+)
+def test_what_is_right(value: Any, schema: Any) -> None:
+    assert problems(value, schema) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "schema", "said"),
+    [
+        (1, TEXT, "must be a text, not a whole number: put it in quotes"),
+        (True, TEXT, "must be a text, not true or false: put it in quotes"),
+        ({}, TEXT, "must be a text, not fields"),
+        (None, TEXT, "has no value: write one, or take the field out"),
+        ("1", NUMBER, "must be a whole number, not a text: take the quotes away"),
+        ("one", NUMBER, "must be a whole number, not a text"),
+        (True, NUMBER, "must be a whole number, not true or false"),
+        (1.5, NUMBER, "must be a whole number, not a number"),
+        (2**31, NUMBER, "2147483648 is too large a number"),
+        (1, {**NUMBER, "minimum": 2}, "must be 2 or more, not 1"),
+        (3, {**NUMBER, "maximum": 2}, "must be 2 or less, not 3"),
+        ("yes", FLAG, "must be true or false, not a text"),
+        (0.5, AMOUNT, 'must be a whole number or a text: write "0.5" in quotes'),
+        (True, AMOUNT, "must be a number or a text, not true or false"),
+        ("two", AMOUNT, "'two' is no amount: write one such as 500m, 2 or 4Gi"),
+        ({"name": "a"}, PORTS, "must be a list, not fields: begin its first line with `- `"),
+        ([], {"type": "object"}, "must be fields, not a list"),
+        ({}, {"type": "object", "minProperties": 1}, "is empty"),
+        ({}, {"type": "object", "required": ["a"]}, "a is missing"),
+        ([], {"type": "array", "items": TEXT, "minItems": 1}, "must have 1 or more entries"),
+        (["a", "b"], {"type": "array", "items": TEXT, "maxItems": 1}, "has 2 entries, and may have 1"),
+        ("", {**TEXT, "minLength": 1}, "must not be empty"),
+        ("abc", {**TEXT, "maxLength": 2}, "has 3 characters, and may have 2"),
+        ("abc", {**TEXT, "pattern": "^b"}, "'abc' does not have the form it must have"),
+        ("c", {**TEXT, "enum": ["a", "b"]}, "must be 'a' or 'b', not 'c'"),
+    ],
+)
+def test_what_is_wrong(value: Any, schema: Any, said: str) -> None:
+    assert problems(value, schema) == [f": {said}"]
+
+
+def test_unknown_fields_are_named_with_what_was_meant() -> None:
+    schema = {"type": "object", "properties": {"replicas": NUMBER, "template": TEXT}}
+    assert problems({"replica": 1, "x": 2}, schema) == [
+        "replica: there is no such field: did you mean replicas?",
+        "x: there is no such field",
+    ]
+
+
+def test_entries_are_told_apart_by_their_keys_and_defaults() -> None:
+    assert problems([{"port": 1}, {"port": 2}, {"port": 1, "protocol": "TCP"}], PORTS) == [
+        "2: port 1 and protocol TCP is there twice"
+    ]
+    schema = {"type": "array", "items": TEXT, "x-kubernetes-list-type": "set"}
+    assert problems(["a", "b", "a"], schema) == ["2: 'a' is there twice"]
+
+
+def test_entries_that_are_no_entries_are_told_once() -> None:
+    assert problems(["x", {"protocol": "TCP"}], PORTS) == [
+        "0: must be fields, not a text",
+        "1: port is missing",
+    ]
+
+
+def test_every_problem_is_told_with_its_place() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": TEXT}, "b": AMOUNT}}
+    found = list(judge({"a": ["x", 1], "b": "?"}, schema))
+    assert [(problem.path, problem.is_misshapen) for problem in found] == [(("a", 1), True), (("b",), False)]
+
+
+class TestRules:
+    """Rules of CEL, each in Python."""
+
+    def all(self, schema: Any) -> set[str]:
+        if isinstance(schema, list):
+            return {rule for item in schema for rule in self.all(item)}
+        if not isinstance(schema, dict):
+            return set()
+        own = {squeezed(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())}
+        return own.union(*(self.all(value) for key, value in schema.items() if key != "x-kubernetes-validations"))
+
+    @pytest.mark.parametrize("kind", [TrainingRuntime, ClusterTrainingRuntime])
+    def test_the_table_has_all_and_no_more(self, kind: Any) -> None:
+        rules = self.all(schema_of(kind))
+        assert {rule for rule in rules if "oldSelf" not in rule} == set(RULES)
+
+    @pytest.mark.parametrize(
+        ("part", "good", "bad"),
+        [
+            ("has(self.mpi)", {"jax": {}, "numNodes": 1}, {"jax": {}, "torch": {}}),
+            ("elasticPolicy", {"torch": {"elasticPolicy": {}}}, {"numNodes": 1, "torch": {"elasticPolicy": {}}}),
+            ("elasticPolicy", {"numNodes": 1, "torch": {}}, {"numNodes": 0, "torch": {"elasticPolicy": {}}}),
+            ("c == 'node'", ["side"], ["side", "node"]),
+            ("type(self) == int", 1, 0),
+            ("type(self) == int", "auto", "many"),
+            ("type(self) == int", "12", "012"),
+            ("self >= 1", 1, 0),
+            (
+                "startupPolicyOrder",
+                {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{"name": "a"}]},
+                {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{"dependsOn": []}]},
+            ),
+            (
+                "startupPolicyOrder",
+                {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}, "replicatedJobs": [{"dependsOn": []}]},
+                {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{}, {"dependsOn": []}]},
+            ),
+            (
+                "namespace",
+                {"templates": [{"metadata": {"name": "a", "namespace": ""}}]},
+                {"templates": [{"metadata": {"name": "a"}}, {"metadata": {"namespace": "n"}}]},
+            ),
+        ],
+    )
+    def test_each_means_what_it_says(self, part: str, good: Any, bad: Any) -> None:
+        (rule,) = (rule for rule in RULES if part in rule)
+        assert RULES[rule](good)
+        assert not RULES[rule](bad)
+
+    def test_one_that_is_broken_is_told_in_the_schemas_words(self) -> None:
+        schema = {**NUMBER, "x-kubernetes-validations": [{"rule": "self  >= 1", "message": "at least one"}]}
+        assert list(judge(0, schema)) == [Problem((), "at least one")]
+        assert list(judge(1, schema)) == []
+
+    def test_one_that_compares_with_before_says_nothing(self) -> None:
+        schema = {**NUMBER, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]}
+        assert list(judge(1, schema)) == []
