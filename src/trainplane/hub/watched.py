@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.projection import Sighting
+    from trainplane.kube.projection import ObjectHeader
     from trainplane.kube.resource import Resource
 
 UNWATCHED_SECONDS: Final = 30.0
@@ -84,7 +84,7 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-def _kubeconfig(sighting: Sighting) -> Tree:
+def _kubeconfig(sighting: ObjectHeader) -> Tree:
     """Return what is stored of a Secret: a kubeconfig, and of all else that it is there. It may be anybody's."""
     try:
         data = decoder(_Secret).decode(sighting.raw).data or {}

@@ -100,7 +100,7 @@ def _digits_below(count: int) -> int:
 class Container(jobset.Container):
     """A container of the plan: reads as `api.jobset.Container` does, and records the origin of what it writes.
 
-    Each write takes an `origin`; without one, it is the plugin at work.
+    Each write takes an `provenance`; without one, it is the plugin at work.
     """
 
     writer: FieldWriter
