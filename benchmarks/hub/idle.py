@@ -27,10 +27,10 @@ from tests.unit.hub.fakeworker import kubeconfig, serving
 from tests.unit.hub.hubstage import MULTIKUEUE, reference
 from tests.unit.hub.kept import NAMESPACE_UID, pod
 from tests.unit.hub.test_workers import put_worker
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.jobs import Jobs
-from trainplane.hub.kept.keeper import Keeper
-from trainplane.hub.kept.retention import Retention
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.main import connect_worker
 from trainplane.hub.resources import (
     JOBS,
@@ -107,15 +107,15 @@ async def measure(url: str, folder: Path, pods: int, seconds: float, *, unwatche
         connect = partial(connect_worker, requested=requested)
         async with Workers(client if unwatched else watched, connect=connect) as workers:
             archive, jobs = Archive(folder, Retention(), clock), Jobs(client, clock)
-            keeper = Keeper(client, workers, jobs, archive, clock=clock)
+            collector = LogCollector(client, workers, jobs, archive, clock=clock)
             reflectors = [*jobs.reflectors, *(() if unwatched else watched.reflectors)]
-            tasks = [asyncio.create_task(part) for part in (keeper.run(), *(each.run() for each in reflectors))]
-            while (followed := sum(places.open for places in keeper.streams.values())) < pods:
+            tasks = [asyncio.create_task(part) for part in (collector.run(), *(each.run() for each in reflectors))]
+            while (followed := sum(places.open for places in collector.streams.values())) < pods:
                 await asyncio.sleep(0.5)
                 if time.monotonic() - began > PATIENCE:
                     raise SystemExit(f"only {followed} of {pods} containers are followed")
             start_seconds, start_cpu = time.monotonic() - began, time.process_time()
-            await asyncio.sleep(2 * keeper.settings.interval)
+            await asyncio.sleep(2 * collector.settings.interval)
             counts.clear()
             cpu, wall = time.process_time(), time.monotonic()
             await asyncio.sleep(seconds)

@@ -19,8 +19,8 @@ from tests.security.test_front_proxy import HEADERS, NAMES, Willing
 from tests.unit.hub.hubstage import MULTIKUEUE, reference
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
+from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.hub.resources import CONFIG_MAPS, JOBS, JOBSETS, LABEL_JOB_UID, NAMESPACES, TRAINJOBS, WORKLOADS
-from trainplane.hub.served.authority import CONFIG_MAP
 from trainplane.kube.resource import PODS, Key
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from lab.paths import REPOSITORY
 from lab.pki import Authority
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.operator.objects import NAMESPACE, runtime, train_job
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.retention import Retention
+from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.resources import CONFIG_MAPS, NAMESPACES, TRAINJOBS
-from trainplane.hub.served.authority import CONFIG_MAP
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.testing.server import FakeServer
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES

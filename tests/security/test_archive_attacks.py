@@ -17,7 +17,7 @@ from tests.security.volumes import RETENTION, TEAMS, Damage, build, job_uid
 from tests.unit.hub.hubstage import reference
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.hub.test_archive_old import leave
-from trainplane.hub.kept.archive import Archive
+from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.resources import JOBS, JOBSETS, NAMESPACES, TRAINJOBS
 from trainplane.kube.resource import PODS
 from trainplane.kube.testing.clock import FakeClock

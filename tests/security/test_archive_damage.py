@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.security.volumes import RETENTION, Damage, Lines, build, read
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.jobs import Jobs
-from trainplane.hub.kept.keeper import Keeper
-from trainplane.hub.served import logs
-from trainplane.hub.served.logquery import LogQuery
+from trainplane.hub.apiserver import logs
+from trainplane.hub.apiserver.logquery import LogQuery
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
 
@@ -44,9 +44,9 @@ async def start(folder: Path, client: Client) -> Archive:
     for reflector in jobs.reflectors:
         reflector.synced.set()
         reflector.known.set()
-    keeper = Keeper(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
-    running = asyncio.create_task(keeper.run())
-    looking = asyncio.create_task(keeper.looked.wait())
+    collector = LogCollector(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
+    running = asyncio.create_task(collector.run())
+    looking = asyncio.create_task(collector.looked.wait())
     await asyncio.wait((running, looking), return_when=asyncio.FIRST_COMPLETED)
     assert not running.done(), running.exception()
     await archive.flush()

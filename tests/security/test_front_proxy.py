@@ -22,8 +22,8 @@ import yaml
 
 from lab.paths import REPOSITORY
 from lab.pki import Authority
+from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.hub.resources import CONFIG_MAPS
-from trainplane.hub.served.authority import CONFIG_MAP
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ import msgspec
 
 from tests.unit.hub.kept import parsed, pod
 from tests.unit.hub.kubelet import START, line
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.lines import NOTE
-from trainplane.hub.kept.retention import Retention
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.lines import NOTE
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
 
-    from trainplane.hub.kept.journal import Journal
+    from trainplane.hub.logarchive.journal import Journal
 
 TEAMS = {"red": 2, "blue": 1}
 """Teams with the number of their jobs."""

@@ -22,11 +22,13 @@ from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, loc
 from tests.unit.hub.test_workers import put_worker
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
+from trainplane.hub.apiserver import logs
+from trainplane.hub.apiserver.logquery import LogQuery
 from trainplane.hub.check.judge import check as check_fleet
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.jobs import Jobs
-from trainplane.hub.kept.keeper import Keeper, KeeperSettings
-from trainplane.hub.kept.retention import Retention
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
@@ -37,8 +39,6 @@ from trainplane.hub.resources import (
     TRAINJOBS,
     WORKLOADS,
 )
-from trainplane.hub.served import logs
-from trainplane.hub.served.logquery import LogQuery
 from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
@@ -64,10 +64,10 @@ async def worker2(stage: HubStage) -> AsyncIterator[FakeServer]:
     """One more worker."""
     async with FakeServer() as server, server.client(settings=QUICK, clock=stage.clock) as client:
         stage.workers.clients["worker2"] = client
-        await stage.until(lambda: "worker2" in stage.keeper.mirrors)
+        await stage.until(lambda: "worker2" in stage.collector.mirrors)
         yield server
         del stage.workers.clients["worker2"]
-        await stage.until(lambda: "worker2" not in stage.keeper.mirrors)
+        await stage.until(lambda: "worker2" not in stage.collector.mirrors)
 
 
 class Reader:
@@ -170,7 +170,7 @@ async def test_a_log_goes_on_under_its_workers_new_name(stage: HubStage) -> None
         await stage.until(lambda: len(reader.lines) == 3)
         stage.workers.clients = {"gpu-west": client}
         stage.put_job(cluster="gpu-west")
-        await stage.until(lambda: set(stage.keeper.mirrors) == {"", "gpu-west"})
+        await stage.until(lambda: set(stage.collector.mirrors) == {"", "gpu-west"})
         printed.breach("reset")
         stage.print(printed, 3, 3)
         await stage.until(lambda: reader.lines == lines(6))
@@ -182,7 +182,7 @@ async def test_a_log_goes_on_under_its_workers_new_name(stage: HubStage) -> None
         await stage.until(lambda: reader.is_at_end)
         assert reader.lines == lines(6)
         stage.workers.clients = {}
-        await stage.until(lambda: "gpu-west" not in stage.keeper.mirrors)
+        await stage.until(lambda: "gpu-west" not in stage.collector.mirrors)
 
 
 @pytest.mark.finding("hub-and-sdk", 12, "a worker that was removed left streams that were tried for ever, and no end")
@@ -198,7 +198,7 @@ async def test_a_log_of_a_worker_that_is_removed_says_so_once_and_ends(tmp_path:
             stage.put_job(condition="Failed")
             await stage.until(lambda: reader.is_at_end)
             assert reader.lines == [*lines(3), lost]
-        assert stage.keeper.follower("uid-x-node-0-0-abcde", "node") is None
+        assert stage.collector.follower("uid-x-node-0-0-abcde", "node") is None
         await stage.stop()
         await stage.start()  # and a server that starts later does not say it again
         moment = stage.clock.monotonic() + 2 * stage.settings.removed_seconds
@@ -278,7 +278,7 @@ async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubSt
 @pytest.mark.finding("hub-and-sdk", 15, "each worker cost the hub two requests every five seconds, with nothing to do")
 async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path) -> None:
     """For figures of a large fleet see benchmarks/hub."""
-    settings, count = KeeperSettings(interval=0.05), 3
+    settings, count = CollectorSettings(interval=0.05), 3
     async with AsyncExitStack() as stack:
         clock = await stack.enter_async_context(TickingClock())
         hub = await stack.enter_async_context(FakeServer())
@@ -289,13 +289,13 @@ async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path)
         watched = Watched(client, clock, namespace="kueue-system")
         workers = await stack.enter_async_context(Workers(watched))
         archive, jobs = Archive(tmp_path / "data", Retention(), clock), Jobs(client, clock)
-        keeper = Keeper(client, workers, jobs, archive, clock=clock, settings=settings)
+        collector = LogCollector(client, workers, jobs, archive, clock=clock, settings=settings)
         reflectors = [*jobs.reflectors, *watched.reflectors]
-        tasks = [asyncio.create_task(part) for part in (keeper.run(), *(each.run() for each in reflectors))]
+        tasks = [asyncio.create_task(part) for part in (collector.run(), *(each.run() for each in reflectors))]
         async with asyncio.timeout(PATIENCE):
-            await keeper.looked.wait()
-            first = keeper.mirrors["worker0"]
-            for reflector in (*reflectors, *(mirror.reflector for mirror in keeper.mirrors.values())):
+            await collector.looked.wait()
+            first = collector.mirrors["worker0"]
+            for reflector in (*reflectors, *(mirror.reflector for mirror in collector.mirrors.values())):
                 await reflector.synced.wait()
             synced = clock.monotonic()
             await until(lambda: clock.monotonic() > synced + 10 * settings.interval)  # a look may have been under way
@@ -304,7 +304,7 @@ async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path)
         assert [len(server.requests) for server in (hub, *servers)] == before
         put_worker(hub, "worker0", kubeconfig(servers[1].url))  # and what changes counts at once
         async with asyncio.timeout(PATIENCE):
-            await until(lambda: keeper.mirrors["worker0"] is not first)
+            await until(lambda: collector.mirrors["worker0"] is not first)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -56,8 +56,8 @@ def ask(
     from trainplane.kube.errors import KubeError  # noqa: PLC0415 heavy
 
     async def connected() -> T:
-        async with _clients(given) as (hub, workers, eyes):
-            return await work(hub, workers, eyes)
+        async with _clients(given) as (hub, workers, admin_clients):
+            return await work(hub, workers, admin_clients)
 
     try:
         return asyncio.run(connected())
@@ -83,12 +83,12 @@ async def _clients(given: argparse.Namespace) -> AsyncIterator[tuple[Client, Wor
 
     async with contextlib.AsyncExitStack() as stack:
         hub = await stack.enter_async_context(connect(load_config(given.kubeconfig, context=given.context)))
-        eyes = {
+        admin_clients = {
             name: await stack.enter_async_context(connect(load_config(given.kubeconfig, context=context)))
             for name, context in given.worker
         }
         workers = Workers(hub, namespace=given.kueue_namespace, connect=connect)
-        yield hub, await stack.enter_async_context(workers), eyes
+        yield hub, await stack.enter_async_context(workers), admin_clients
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -56,11 +56,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(given: argparse.Namespace) -> int:
     """Look, print, return the exit code."""
 
-    async def look(hub: Client, workers: Workers, eyes: dict[str, Client]) -> Report:
+    async def look(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> Report:
         from trainplane.hub.check.judge import check  # noqa: PLC0415 heavy
 
         job = await _trainjob(given.trainjob, hub) if given.trainjob else None
-        return await check(hub, workers, trainjob=job, eyes=eyes)
+        return await check(hub, workers, trainjob=job, admin_clients=admin_clients)
 
     report = ask(look, given)
     if report is None:

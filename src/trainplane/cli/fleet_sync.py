@@ -49,10 +49,17 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(given: argparse.Namespace) -> int:
     """Sync or rehearse, print, return the exit code."""
 
-    async def work(hub: Client, workers: Workers, eyes: dict[str, Client]) -> Plan:
+    async def work(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> Plan:
         from trainplane.hub.sync import sync  # noqa: PLC0415 heavy
 
-        return await sync(hub, workers, eyes=eyes, apply=given.apply, prune=given.prune, even_in_use=given.even_in_use)
+        return await sync(
+            hub,
+            workers,
+            admin_clients=admin_clients,
+            apply=given.apply,
+            prune=given.prune,
+            even_in_use=given.even_in_use,
+        )
 
     plan = ask(work, given)
     if plan is None:

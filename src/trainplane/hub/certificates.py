@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainplane.hub.served.authority import GROUP, VERSION
+from trainplane.hub.apiserver.delegated_auth import GROUP, VERSION
 from trainplane.kube.cabundle import API_SERVICES, BundleTarget
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ManagedSettings
 from trainplane.kube.pki import CertificatePolicy

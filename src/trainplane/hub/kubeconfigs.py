@@ -283,7 +283,7 @@ class _Fields:
         return self
 
     def has(self, key: str) -> bool:
-        """Say whether a field is there and not empty."""
+        """Return whether a field is there and not empty."""
         return self._fields.get(key) not in (None, "")
 
     def text(self, key: str, accepts: Callable[[str], object] | None = None, wanted: str = "") -> str:

@@ -2,9 +2,9 @@
 
     hub client ─┬─ jobs         TrainJobs and Workloads, mirrored
                 ├─ watched      who the workers are, mirrored
-                │    └ workers ─ keeper   mirrors every cluster's pods, follows their logs ──► archive (the volume)
+                │    └ workers ─ collector   mirrors every cluster's pods, follows their logs ──► archive (the volume)
                 ├─ authority    who may speak for users; what users may
-                └─ server ───── api      answers from jobs, keeper and archive; metrics beside it
+                └─ server ───── api      answers from jobs, collector and archive; metrics beside it
 
 It ends on SIGTERM or SIGINT. It may be killed at any moment: what is on the volume is whole, and the next process goes
 on where this one was. One process at a time has the volume; there is nothing to elect.
@@ -20,16 +20,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trainplane.hub.apiserver.api import Api
+from trainplane.hub.apiserver.delegated_auth import Authorizer, load_front_proxy
+from trainplane.hub.apiserver.fronts import AUDIENCE, Fronts
+from trainplane.hub.apiserver.readers import Readers
+from trainplane.hub.apiserver.serving import Server, follow_front_proxy
 from trainplane.hub.certificates import certificates
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.jobs import Jobs
-from trainplane.hub.kept.keeper import Keeper, KeeperSettings
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.hub.metrics import HubMetrics
-from trainplane.hub.served.api import Api
-from trainplane.hub.served.authority import Authorizer, load_front_proxy
-from trainplane.hub.served.fronts import AUDIENCE, Fronts
-from trainplane.hub.served.readers import Readers
-from trainplane.hub.served.serving import Server, follow_front_proxy
 from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
@@ -82,15 +82,15 @@ class Hub:
         connect = partial(connect_worker, requested=self.metrics.requested)
         self.workers = Workers(self.watched, namespace=settings.kueue_namespace, connect=connect)
         self.jobs = Jobs(client, clock)
-        keeping = KeeperSettings(streams=settings.streams)
-        self.keeper = Keeper(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
+        keeping = CollectorSettings(streams=settings.streams)
+        self.collector = LogCollector(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
         self.authorizer = Authorizer(client, clock)
         self.readers = Readers(settings.readers)
         self.api = Api(
             client,
             self.workers,
             self.jobs,
-            self.keeper,
+            self.collector,
             self.archive,
             self.authorizer,
             clock,
@@ -98,7 +98,7 @@ class Hub:
             self.behind,
             settings.worker_seconds,
         )
-        self.counts = HubMetrics(self.metrics.registry, self.keeper, self.archive, self.readers)
+        self.counts = HubMetrics(self.metrics.registry, self.collector, self.archive, self.readers)
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
         self.tls = ServingContext()
@@ -145,7 +145,7 @@ class Hub:
                     group.create_task(self.lag.run(), name="lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
-                    group.create_task(self.keeper.run(), name="keeper"),
+                    group.create_task(self.collector.run(), name="collector"),
                     group.create_task(follow_front_proxy(self.client, server, self.clock), name="front-proxy"),
                     *(
                         group.create_task(reflector.run())
@@ -165,15 +165,15 @@ class Hub:
                     part.cancel()
 
     def unready(self) -> str | None:
-        """Say what is missing before anything can be answered; what is not known yet is told request by request."""
+        """Return what is missing before anything can be answered; what is not known yet is told request by request."""
         return None if self.tls.loaded else "there is no serving certificate yet"
 
     def behind(self) -> str | None:
-        """Say what is not known yet of what requests are about."""
+        """Return what is not known yet of what requests are about."""
         missing = [reflector.resource.plural for reflector in self.jobs.reflectors if not reflector.known.is_set()]
         if missing:
             return f"not listed yet: {', '.join(missing)}"
-        return None if self.keeper.looked.is_set() else "the workers were not looked at yet"
+        return None if self.collector.looked.is_set() else "the workers were not looked at yet"
 
     def _fronts(self) -> Fronts | None:
         account = self.settings.front_account

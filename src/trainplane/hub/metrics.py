@@ -23,7 +23,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from trainplane.api import names
-from trainplane.hub.served.api import target_of
+from trainplane.hub.apiserver.api import target_of
 from trainplane.kube.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -32,18 +32,20 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
     from prometheus_client.metrics_core import Metric
 
-    from trainplane.hub.kept.archive import Archive
-    from trainplane.hub.kept.keeper import Keeper
-    from trainplane.hub.served.readers import Readers
+    from trainplane.hub.apiserver.readers import Readers
+    from trainplane.hub.logarchive.archive import Archive
+    from trainplane.hub.logarchive.collector import LogCollector
 
 _PREFIX: Final = "trainplane_hub"
 
 
 class HubMetrics(Collector):
-    """Shows how a keeper, an archive and its readers do, and counts requests."""
+    """Shows how a collector, an archive and its readers do, and counts requests."""
 
-    def __init__(self, registry: CollectorRegistry, keeper: Keeper, archive: Archive, readers: Readers) -> None:
-        self._keeper = keeper
+    def __init__(
+        self, registry: CollectorRegistry, collector: LogCollector, archive: Archive, readers: Readers
+    ) -> None:
+        self._collector = collector
         self._archive = archive
         self._readers = readers
         self._requests = Counter(
@@ -68,28 +70,28 @@ class HubMetrics(Collector):
         """Yield what is so now."""
         yield from self._of_workers()
         yield from self._of_the_volume()
-        keeper = self._keeper
-        yield _counter("log_gaps", "Times that lines of a log were found to be lost.", keeper.gaps)
-        yield _counter("pods_refused", "Pods that said that they are a TrainJob's and are not.", keeper.refused)
+        collector = self._collector
+        yield _counter("log_gaps", "Times that lines of a log were found to be lost.", collector.gaps)
+        yield _counter("pods_refused", "Pods that said that they are a TrainJob's and are not.", collector.refused)
         yield _gauge("readers", "Logs that users read now.", self._readers.count)
 
     def _of_workers(self) -> Iterator[Metric]:
-        keeper, labels = self._keeper, ("cluster",)
+        collector, labels = self._collector, ("cluster",)
         connected = GaugeMetricFamily(
             f"{_PREFIX}_worker_connected", "1 while a worker answers and shows its pods.", labels=labels
         )
-        for name in keeper.workers:
-            mirror = keeper.mirrors.get(name)
+        for name in collector.workers:
+            mirror = collector.mirrors.get(name)
             connected.add_metric([name], float(mirror is not None and mirror.problem is None))
         streams = GaugeMetricFamily(f"{_PREFIX}_log_streams", "Logs that are followed.", labels=labels)
         refused = CounterMetricFamily(
             f"{_PREFIX}_log_streams_refused", "Times that a log found no place to be followed.", labels=labels
         )
-        for name, places in keeper.streams.items():
+        for name, places in collector.streams.items():
             streams.add_metric([name or names.CLUSTER_HUB], places.open)
             refused.add_metric([name or names.CLUSTER_HUB], places.refused)
         yield from (connected, streams, refused)
-        yield _gauge("log_streams_limit", "Logs that may be followed on one cluster.", keeper.settings.streams)
+        yield _gauge("log_streams_limit", "Logs that may be followed on one cluster.", collector.settings.streams)
 
     def _of_the_volume(self) -> Iterator[Metric]:
         usage, bounds = self._archive.usage, self._archive.retention

@@ -58,12 +58,12 @@ def normal(runtime: Tree) -> Tree:
 
 
 def equal(one: Tree, other: Tree) -> bool:
-    """Say whether two runtimes say the same."""
+    """Return whether two runtimes say the same."""
     return normal(one) == normal(other)
 
 
 def would_run_alike(one: Tree, other: Tree) -> bool:
-    """Say whether Kueue computes the same pods from both, as far as it compares them."""
+    """Return whether Kueue computes the same pods from both, as far as it compares them."""
     return _pods(normal(one)) == _pods(normal(other))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.hub.kept.keeper import KeeperSettings
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served.readers import ReaderSettings
+from trainplane.hub.apiserver.readers import ReaderSettings
+from trainplane.hub.logarchive.collector import CollectorSettings
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
 from trainplane.hub.workers import WORKER_SECONDS
 from trainplane.kube.config import SERVICE_ACCOUNT
@@ -58,7 +58,7 @@ class Settings:
     """How much is kept, and for how long."""
     readers: ReaderSettings = field(default_factory=ReaderSettings)
     """How many logs are read at once."""
-    streams: int = KeeperSettings().streams
+    streams: int = CollectorSettings().streams
     """Logs that are followed at once on each cluster; more are read every few seconds."""
     worker_seconds: float = WORKER_SECONDS
     """Seconds that each worker may take to be read for an answer about events or a queue."""
@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--readers-per-user", type=int, default=readers.user, help="of them by one user, 16")
     parser.add_argument("--readers-per-namespace", type=int, default=readers.namespace, help="of one namespace, 64")
     parser.add_argument(
-        "--streams", type=int, default=KeeperSettings().streams, help="logs followed on a cluster, 1024"
+        "--streams", type=int, default=CollectorSettings().streams, help="logs followed on a cluster, 1024"
     )
     parser.add_argument("--worker-timeout", type=_duration, default=WORKER_SECONDS, help="that a worker may take, 10s")
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))

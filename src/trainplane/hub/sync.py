@@ -93,19 +93,19 @@ async def sync(
     hub: Client,
     workers: Workers,
     *,
-    eyes: Mapping[str, Client] | None = None,
+    admin_clients: Mapping[str, Client] | None = None,
     apply: bool = False,
     prune: bool = False,
     even_in_use: bool = False,
 ) -> Plan:
     """Make the workers' runtimes those of the hub, or without `apply` say what that would be.
 
-    `eyes` are clients to work on workers with, by their names, where MultiKueue's own credentials may not. Raises
-    KubeError and HubError for what the hub refuses; what a worker refuses is in the plan.
+    `admin_clients` are clients to work on workers with, by their names, where MultiKueue's own credentials may not.
+    Raises KubeError and HubError for what the hub refuses; what a worker refuses is in the plan.
     """
-    facts = await gather(hub, workers, eyes=eyes)
+    facts = await gather(hub, workers, admin_clients=admin_clients)
     reached = [worker.name for worker in facts.workers if worker.cluster is not None]
-    clients = {name: (eyes or {}).get(name) or await workers.client(name) for name in reached}
+    clients = {name: (admin_clients or {}).get(name) or await workers.client(name) for name in reached}
     jobs = dict(zip(reached, await asyncio.gather(*map(_jobs, clients.values())), strict=True))
     made = plan(facts, jobs, prune=prune, even_in_use=even_in_use)
     steps = await rehearse(made.steps, clients)

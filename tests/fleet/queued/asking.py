@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.fleet import objects
-from trainplane.hub.queued.explain import answer
+from trainplane.hub.pending.explain import answer
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
 from trainplane.kube.config import load_config
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from tests.fleet.team import Team
-    from trainplane.hub.queued.answer import Answer, Suggestion
+    from trainplane.hub.pending.answer import Answer, Suggestion
 
 Tree = dict[str, Any]
 
@@ -124,7 +124,7 @@ class Desk:
         return whole
 
     def work_on(self, check: str) -> None:
-        """Say that somebody works on an admission check."""
+        """Return that somebody works on an admission check."""
         active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": clock()}
         self.team.api(self.on).patch("admissionchecks", "", check, {"status": {"conditions": [active]}}, part="status")
 

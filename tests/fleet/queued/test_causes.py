@@ -12,7 +12,7 @@ from tests.fleet.queued.asking import GPU, Desk, checked, clock
 
 if TYPE_CHECKING:
     from tests.fleet.queued.conftest import MakeDesk
-    from trainplane.hub.queued.answer import Answer
+    from trainplane.hub.pending.answer import Answer
 
 Tree = dict[str, Any]
 

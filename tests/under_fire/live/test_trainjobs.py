@@ -42,7 +42,7 @@ def revive(cluster: Cluster) -> None:
 
 
 def complete(cluster: Cluster, namespace: str, name: str) -> None:
-    """Say that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
+    """Return that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
     status = {"status": {"conditions": [{**done, "lastTransitionTime": now}], "terminalState": "Completed"}}

@@ -14,11 +14,14 @@ from tests.unit.hub.kept import NAMESPACE_UID, pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
+from trainplane.hub.apiserver.api import Api
+from trainplane.hub.apiserver.delegated_auth import Access, FrontProxy
+from trainplane.hub.apiserver.serving import Server
 from trainplane.hub.errors import NoSuchWorkerError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.jobs import Jobs
-from trainplane.hub.kept.keeper import Keeper, KeeperSettings
-from trainplane.hub.kept.retention import Retention
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.metrics import HubMetrics
 from trainplane.hub.resources import (
     JOBS,
@@ -30,9 +33,6 @@ from trainplane.hub.resources import (
     TRAINJOBS,
     WORKLOADS,
 )
-from trainplane.hub.served.api import Api
-from trainplane.hub.served.authority import Access, FrontProxy
-from trainplane.hub.served.serving import Server
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.listener import ListenerSettings
@@ -109,7 +109,7 @@ class HubStage:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.settings = KeeperSettings(interval=0.05, flush_interval=0.05, **settings)
+        self.settings = CollectorSettings(interval=0.05, flush_interval=0.05, **settings)
         self.hub = FakeServer()
         self.worker = FakeServer()
         self.rules = Rules()
@@ -137,7 +137,7 @@ class HubStage:
         clock = self.clock
         self.archive = Archive(self.folder / "data", Retention(), clock)
         self.jobs = Jobs(self.hub_client, clock)
-        self.keeper = Keeper(
+        self.collector = LogCollector(
             self.hub_client,
             self.workers,  # type: ignore[arg-type]
             self.jobs,
@@ -145,23 +145,23 @@ class HubStage:
             clock=clock,
             settings=self.settings,
         )
-        api = Api(self.hub_client, self.workers, self.jobs, self.keeper, self.archive, self.rules, clock)  # type: ignore[arg-type]
+        api = Api(self.hub_client, self.workers, self.jobs, self.collector, self.archive, self.rules, clock)  # type: ignore[arg-type]
         serving = ServingContext()
         pair = self.authority.issue("serving", "hub", hosts=("127.0.0.1",))
         serving.load(pair.certificate.read_bytes(), pair.key.read_bytes())
         proxy = FrontProxy((self.folder / "pki/ca.crt").read_text(), frozenset({"front-proxy"}))
         listen = ListenerSettings(0, "127.0.0.1", stop_seconds=0.1)
         self.metrics = Metrics(clock)
-        counts = HubMetrics(self.metrics.registry, self.keeper, self.archive, api.readers)
+        counts = HubMetrics(self.metrics.registry, self.collector, self.archive, api.readers)
         self.server = Server(api, proxy, listen, tls=serving, ready=lambda: self.unready, answered=counts.answered)
         self.unready: str | None = None
         await self.server.listener.start()
         self.port = self.server.listener.port
         self._tasks = [
-            asyncio.create_task(self.keeper.run()),
+            asyncio.create_task(self.collector.run()),
             *(asyncio.create_task(reflector.run()) for reflector in self.jobs.reflectors),
         ]
-        await asyncio.wait_for(self.keeper.looked.wait(), PATIENCE)
+        await asyncio.wait_for(self.collector.looked.wait(), PATIENCE)
 
     async def stop(self) -> None:
         """End the hub server as a kill would: nothing is finished."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tests.unit.hub.kubelet import SECOND, START, line
-from trainplane.hub.kept.pod import parse
+from trainplane.hub.logarchive.pod import parse
 
 if TYPE_CHECKING:
-    from trainplane.hub.kept.archive import Archive
-    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
-    from trainplane.hub.kept.pod import Pod
+    from trainplane.hub.logarchive.archive import Archive
+    from trainplane.hub.logarchive.keptjob import KeptJob, KeptPod
+    from trainplane.hub.logarchive.pod import Pod
 
 Tree = dict[str, Any]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from trainplane.hub.queued.facts import Facts
+from trainplane.hub.pending.facts import Facts
 
 if TYPE_CHECKING:
-    from trainplane.hub.queued.answer import Answer
+    from trainplane.hub.pending.answer import Answer
 
 Tree = dict[str, Any]
 

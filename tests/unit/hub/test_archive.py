@@ -7,9 +7,9 @@ import pytest
 
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, parsed, pod
 from trainplane.hub.errors import ArchiveError, PodRefusedError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.retention import FOLDER, Retention
-from trainplane.hub.kept.volume import measure
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.retention import FOLDER, Retention
+from trainplane.hub.logarchive.volume import measure
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import msgspec
 
 from tests.unit.hub.hubstage import HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.records import PodRecord, decode, encode
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served import logs
-from trainplane.hub.served.logquery import LogQuery
+from trainplane.hub.apiserver import logs
+from trainplane.hub.apiserver.logquery import LogQuery
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.records import PodRecord, decode, encode
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

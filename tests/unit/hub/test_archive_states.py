@@ -15,13 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.unit.hub.kept import parsed, pod
 from tests.unit.hub.kubelet import START, line
 from trainplane.hub.errors import FullError, NotKeptError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.retention import FOLDER, NOTHING, Retention, Usage
-from trainplane.hub.kept.volume import measure
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.retention import FOLDER, NOTHING, Retention, Usage
+from trainplane.hub.logarchive.volume import measure
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
-    from trainplane.hub.kept.keptjob import KeptJob
+    from trainplane.hub.logarchive.keptjob import KeptJob
 
 NAMESPACES = ("a", "b", "c")
 BOUNDS = [

@@ -124,9 +124,9 @@ async def test_what_may_not_be_read_is_unseen_and_the_rest_is_seen(fleet: Fleet)
 
 async def test_own_eyes_see_what_multikueue_may_not(fleet: Fleet) -> None:
     fleet.worker.hidden = {"clustertrainingruntimes"}
-    async with FakeCluster() as other, other.client() as eye:
+    async with FakeCluster() as other, other.client() as admin_client:
         other.fill(content())
-        report = await check(fleet.client, fleet.workers, eyes={"worker1": eye})
+        report = await check(fleet.client, fleet.workers, admin_clients={"worker1": admin_client})
     assert report.level is None
     assert not [one for one in fleet.worker.requests if "runtimes" in one.path and "openapi" not in one.path]
     assert [one for one in fleet.worker.requests if "selfsubjectaccessreviews" in one.path]

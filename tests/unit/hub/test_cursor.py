@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hub.kubelet import SECOND, START, line
-from trainplane.hub.kept.journal import Journal
-from trainplane.hub.kept.lines import NOTE, note, text_of
-from trainplane.hub.served import logs
-from trainplane.hub.served.cursor import Beginning, Cursor
-from trainplane.hub.served.logform import Form
-from trainplane.hub.served.logquery import LogQuery, Rank, Run
+from trainplane.hub.apiserver import logs
+from trainplane.hub.apiserver.cursor import Beginning, Cursor
+from trainplane.hub.apiserver.logform import Form
+from trainplane.hub.apiserver.logquery import LogQuery, Rank, Run
+from trainplane.hub.logarchive.journal import Journal
+from trainplane.hub.logarchive.lines import NOTE, note, text_of
 from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from tests.unit.hub.kept import NAMESPACE_UID, parsed, pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.follower import ENDED, GONE, Follower
-from trainplane.hub.kept.lines import NOTE, text_of
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.kept.streams import Streams
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.follower import ENDED, GONE, Follower
+from trainplane.hub.logarchive.lines import NOTE, text_of
+from trainplane.hub.logarchive.retention import Retention
+from trainplane.hub.logarchive.streams import Streams
 from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.resource import PODS, Key
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from trainplane.hub.kept.keptjob import KeptJob, KeptPod
+    from trainplane.hub.logarchive.keptjob import KeptJob, KeptPod
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.testing.podlogs import ContainerLogs

@@ -11,12 +11,12 @@ import aiohttp
 import pytest
 
 from tests.unit.hub.hubstage import ROOT, Answer, HubStage
+from trainplane.hub.apiserver.delegated_auth import FrontProxy
+from trainplane.hub.apiserver.fronts import Fronts
+from trainplane.hub.apiserver.serving import Server
 from trainplane.hub.front import forward
 from trainplane.hub.front.forward import Front, identity
 from trainplane.hub.front.main import parse
-from trainplane.hub.served.authority import FrontProxy
-from trainplane.hub.served.fronts import Fronts
-from trainplane.hub.served.serving import Server
 from trainplane.kube.access import User
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import UnauthorizedError

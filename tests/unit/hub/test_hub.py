@@ -110,7 +110,7 @@ async def test_a_job_is_shown_with_its_cluster_and_pods(stage: HubStage) -> None
     pods = msgspec.json.decode((await stage.get("x/pods")).body)
     assert [item["metadata"]["annotations"]["hub.trainplane.dev/cluster"] for item in pods["items"]] == ["worker1"]
     stage.worker.remove(PODS, "x-node-0-0-abcde", "team")
-    await stage.until(lambda: not stage.keeper.mirrors["worker1"].keys("team", "x"))
+    await stage.until(lambda: not stage.collector.mirrors["worker1"].keys("team", "x"))
     again = msgspec.json.decode((await stage.get("x/pods")).body)
     assert [item["metadata"]["name"] for item in again["items"]] == ["x-node-0-0-abcde"]
 

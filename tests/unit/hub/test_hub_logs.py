@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.unit.hub.hubstage import PATIENCE, ROOT, HubStage
+from trainplane.hub.apiserver import api
+from trainplane.hub.apiserver.following import Follow
+from trainplane.hub.apiserver.readers import Readers, ReaderSettings
 from trainplane.hub.resources import TRAINJOBS
-from trainplane.hub.served import api
-from trainplane.hub.served.following import Follow
-from trainplane.hub.served.readers import Readers, ReaderSettings
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
 
@@ -39,7 +39,7 @@ async def test_a_log_is_read_and_stays_when_the_pod_and_even_the_job_are_gone(st
     stage.put_job(condition="Complete")
     assert await stage.until_log(25) == numbered(25)
     stage.worker.remove(PODS, "x-node-0-0-abcde", "team")
-    await stage.until(lambda: not stage.keeper.mirrors["worker1"].keys("team", "x"))
+    await stage.until(lambda: not stage.collector.mirrors["worker1"].keys("team", "x"))
     assert (await stage.get("x/log")).text.splitlines() == numbered(25)
     assert (await stage.get("x/log?tailLines=2")).text.splitlines() == numbered(25)[-2:]
     stage.hub.remove(TRAINJOBS, "x", "team")
@@ -131,7 +131,7 @@ async def test_a_worker_that_is_cut_off_shows_as_a_pause_and_a_warning(stage: Hu
     reading = asyncio.create_task(stage.get("x/log?follow=true"))
     await stage.worker.stop()
     stage.print(logs, 10, 10)
-    await stage.until(lambda: stage.keeper.mirrors["worker1"].problem)
+    await stage.until(lambda: stage.collector.mirrors["worker1"].problem)
     answer = await stage.get("x/log")
     assert answer.text.splitlines() == numbered(10)
     assert "worker worker1 cannot be reached" in answer.headers["Warning"]
@@ -195,7 +195,7 @@ async def test_a_pod_that_is_there_before_the_hub_knows_where_its_job_is(stage: 
     stage.put_job(cluster=None)
     logs = stage.put_pod()
     stage.print(logs, 2)
-    await stage.until(lambda: stage.keeper.mirrors["worker1"].keys("team", "x"))
+    await stage.until(lambda: stage.collector.mirrors["worker1"].keys("team", "x"))
     assert stage.archive.job("job-1") is None
     stage.put_job(cluster="worker1")
     assert await stage.until_log(2) == numbered(2)
@@ -216,7 +216,7 @@ async def test_the_same_name_later_is_another_job(stage: HubStage) -> None:
 
 async def test_a_worker_that_comes_later_and_one_that_leaves(stage: HubStage) -> None:
     stage.workers.clients = {}
-    await stage.until(lambda: "worker1" not in stage.keeper.mirrors)
+    await stage.until(lambda: "worker1" not in stage.collector.mirrors)
     stage.put_job()
     logs = stage.put_pod()
     stage.print(logs, 4)
@@ -227,11 +227,11 @@ async def test_a_worker_that_comes_later_and_one_that_leaves(stage: HubStage) ->
 
 async def test_a_worker_that_does_not_show_its_pods_says_what_is_missing(stage: HubStage) -> None:
     stage.workers.clients = {}
-    await stage.until(lambda: "worker1" not in stage.keeper.mirrors)
+    await stage.until(lambda: "worker1" not in stage.collector.mirrors)
     stage.worker.add_fault(Refuse(code=403, plural="pods", times=None))
     stage.workers.clients = {"worker1": stage.worker_client}
     stage.put_job()
-    await stage.until(lambda: "worker1" in stage.keeper.mirrors and stage.keeper.mirrors["worker1"].refusal)
+    await stage.until(lambda: "worker1" in stage.collector.mirrors and stage.collector.mirrors["worker1"].refusal)
     status = msgspec.json.decode((await stage.get("x")).body)["status"]
     assert status["problem"].startswith("worker worker1 does not let MultiKueue's user see pods: 403")
     assert "does not let MultiKueue's user see pods" in (await stage.get("x/log")).text
@@ -245,7 +245,7 @@ async def test_a_worker_that_does_not_give_logs_is_warned_of(stage: HubStage) ->
     await stage.stop()
     stage.worker.add_fault(Refuse(code=403, verb="get", times=None))
     await stage.start()
-    await stage.until(lambda: (job := stage.archive.job("job-1")) and stage.keeper.problems(job))
+    await stage.until(lambda: (job := stage.archive.job("job-1")) and stage.collector.problems(job))
     answer = await stage.get("x/log")
     assert answer.text.splitlines() == numbered(2)
     assert "lines may be missing for now: 403" in answer.headers["Warning"]
@@ -258,12 +258,12 @@ async def test_rotated_credentials_count(stage: HubStage) -> None:
     await stage.until_log(4)
     async with stage.worker.client(clock=stage.clock) as renewed:
         stage.workers.clients = {"worker1": renewed}
-        await stage.until(lambda: stage.keeper.mirrors["worker1"].client is renewed)
+        await stage.until(lambda: stage.collector.mirrors["worker1"].client is renewed)
         stage.worker.pods.containers[Key("team", "x-node-0-0-abcde"), "node"].breach("reset")
         stage.print(logs, 4, 4)
         assert await stage.until_log(8) == numbered(8)
         stage.workers.clients = {"worker1": stage.worker_client}
-        await stage.until(lambda: stage.keeper.mirrors["worker1"].client is stage.worker_client)
+        await stage.until(lambda: stage.collector.mirrors["worker1"].client is stage.worker_client)
         stage.worker.pods.containers[Key("team", "x-node-0-0-abcde"), "node"].breach("reset")
         await stage.until(lambda: logs.opened >= 3)
 

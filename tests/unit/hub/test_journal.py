@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.hub.kubelet import SECOND, START, LogFile, line
-from trainplane.hub.kept.journal import Journal
-from trainplane.hub.kept.lines import NOTE, note
-from trainplane.hub.kept.retention import BLOCK, NOTHING, Usage
+from trainplane.hub.logarchive.journal import Journal
+from trainplane.hub.logarchive.lines import NOTE, note
+from trainplane.hub.logarchive.retention import BLOCK, NOTHING, Usage
 from trainplane.kube.containerlogs import Resumption, resumed_from, since_time
 
 if TYPE_CHECKING:

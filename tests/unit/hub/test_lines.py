@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.hub.kubelet import START, line
-from trainplane.hub.kept.lines import NOTE, note, text_of
+from trainplane.hub.logarchive.lines import NOTE, note, text_of
 from trainplane.kube.containerlogs import nanoseconds
 
 

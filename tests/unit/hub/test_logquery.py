@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, parsed, pod
+from trainplane.hub.apiserver.logquery import LogQuery, Rank, choose, parse, ranks, training_step
 from trainplane.hub.errors import NoLogError, QueryError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served.logquery import LogQuery, Rank, choose, parse, ranks, training_step
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

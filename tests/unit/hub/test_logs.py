@@ -8,21 +8,21 @@ import pytest
 
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.hub.kubelet import SECOND, START, line
+from trainplane.hub.apiserver.following import Follow
+from trainplane.hub.apiserver.logquery import LogQuery
+from trainplane.hub.apiserver.logs import read
+from trainplane.hub.apiserver.readers import Readers
 from trainplane.hub.errors import NoLogError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.lines import note
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served.following import Follow
-from trainplane.hub.served.logquery import LogQuery
-from trainplane.hub.served.logs import read
-from trainplane.hub.served.readers import Readers
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.lines import note
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from trainplane.hub.kept.keptjob import KeptJob
+    from trainplane.hub.logarchive.keptjob import KeptJob
 
 READERS = Readers()
 PATIENCE = 60

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from trainplane.hub import settings
+from trainplane.hub.apiserver.delegated_auth import GROUP, VERSION
+from trainplane.hub.apiserver.discovery import ROOT, SUBRESOURCES
+from trainplane.hub.apiserver.fronts import AUDIENCE
 from trainplane.hub.certificates import owner_service
 from trainplane.hub.check.facts import VIEW_PERMISSIONS
 from trainplane.hub.front.main import TOKEN
-from trainplane.hub.served.authority import GROUP, VERSION
-from trainplane.hub.served.documents import ROOT, SUBRESOURCES
-from trainplane.hub.served.fronts import AUDIENCE
 
 FOLDER = Path(__file__).resolve().parents[3] / "manifests" / "hub"
 

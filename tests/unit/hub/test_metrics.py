@@ -73,9 +73,9 @@ async def test_requests_are_counted_whatever_is_asked(stage: HubStage) -> None:
 async def test_a_worker_that_is_removed_is_not_shown_any_more(stage: HubStage) -> None:
     async with FakeServer() as other, other.client(clock=stage.clock) as client:
         stage.workers.clients["worker2"] = client
-        await stage.until(lambda: "worker2" in stage.keeper.mirrors)
+        await stage.until(lambda: "worker2" in stage.collector.mirrors)
         assert stage.metric("trainplane_hub_worker_connected", cluster="worker2") == 1
         del stage.workers.clients["worker2"]
-        await stage.until(lambda: "worker2" not in stage.keeper.mirrors)
+        await stage.until(lambda: "worker2" not in stage.collector.mirrors)
     shown = stage.metrics.registry.get_sample_value("trainplane_hub_worker_connected", {"cluster": "worker2"})
     assert shown is None

@@ -15,8 +15,8 @@ from trainplane.api import tree as trees
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.steps import read_steps
 from trainplane.hub.errors import PodRefusedError
-from trainplane.hub.kept.pod import CONTAINERS, POD_BYTES, parse
-from trainplane.hub.kept.records import RECORD_BYTES
+from trainplane.hub.logarchive.pod import CONTAINERS, POD_BYTES, parse
+from trainplane.hub.logarchive.records import RECORD_BYTES
 
 Tree = dict[str, Any]
 

@@ -26,7 +26,7 @@ from tests.unit.hub.queued_world import (
     pod_set,
     workload,
 )
-from trainplane.hub.queued.explain import explain
+from trainplane.hub.pending.explain import explain
 
 Tree = dict[str, Any]
 

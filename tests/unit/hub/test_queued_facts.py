@@ -20,8 +20,8 @@ from tests.unit.hub.queued_world import (
 )
 from trainplane.hub import resources
 from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, UnreadableError
-from trainplane.hub.queued.explain import answer
-from trainplane.hub.queued.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gather
+from trainplane.hub.pending.explain import answer
+from trainplane.hub.pending.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gather
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer

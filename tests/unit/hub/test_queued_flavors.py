@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.unit.hub.queued_world import GPU, cluster_queue, flavor, pod_set, workload
 from trainplane.api.quantity import Quantity
-from trainplane.hub.queued.flavors import Assignment, assign
-from trainplane.hub.queued.quota import FlavorResource, QuotaTree
-from trainplane.hub.queued.workload import needs_of
+from trainplane.hub.pending.flavors import Assignment, assign
+from trainplane.hub.pending.quota import FlavorResource, QuotaTree
+from trainplane.hub.pending.workload import needs_of
 
 Tree = dict[str, Any]
 

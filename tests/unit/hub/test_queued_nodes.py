@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hub.queued_world import GPU, flavor, node, pod_set
-from trainplane.hub.queued.nodes import affinity_allows, fit, selects, tolerates, untolerated
+from trainplane.hub.pending.nodes import affinity_allows, fit, selects, tolerates, untolerated
 
 Tree = dict[str, Any]
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from trainplane.api.quantity import ZERO, Quantity
-from trainplane.hub.queued.quota import FlavorResource, Quota, QuotaNode, QuotaTree, quotas_of, reserved_of
+from trainplane.hub.pending.quota import FlavorResource, Quota, QuotaNode, QuotaTree, quotas_of, reserved_of
 
 Tree = dict[str, Any]
 OF = FlavorResource("a", "gpu")

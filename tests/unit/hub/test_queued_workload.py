@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.hub.queued_world import GPU, NOW, holder, pod_set, workload
 from trainplane.api.quantity import Quantity
-from trainplane.hub.queued.workload import (
+from trainplane.hub.pending.workload import (
     ends_at,
     gates_of,
     moment,

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from trainplane.hub.apiserver.readers import Readers, ReaderSettings
+from trainplane.hub.apiserver.status import status_of
 from trainplane.hub.errors import TooManyReadersError
-from trainplane.hub.served.readers import Readers, ReaderSettings
-from trainplane.hub.served.status import status_of
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainplane.hub.kept.records import JobRecord
-from trainplane.hub.kept.retention import (
+from trainplane.hub.logarchive.records import JobRecord
+from trainplane.hub.logarchive.retention import (
     BLOCK,
     NOTHING,
     Retention,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served.readers import ReaderSettings
+from trainplane.hub.apiserver.readers import ReaderSettings
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.settings import Settings, parse
 
 

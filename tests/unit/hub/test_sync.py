@@ -253,8 +253,8 @@ async def test_prune_deletes_what_a_sync_made(fleet: Fleet) -> None:
 
 
 async def test_own_eyes_write_where_multikueue_may_not(fleet: Fleet) -> None:
-    async with FakeCluster() as other, other.client() as eye:
+    async with FakeCluster() as other, other.client() as admin_client:
         other.fill({**content(), CLUSTER_TRAINING_RUNTIMES: []})
-        assert (await fleet.sync(apply=True, eyes={"worker1": eye})).settled
+        assert (await fleet.sync(apply=True, admin_clients={"worker1": admin_client})).settled
         assert Key("", "torch") in other.objects(CLUSTER_TRAINING_RUNTIMES)
     assert fleet.runtimes == {}

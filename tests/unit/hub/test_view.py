@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.unit.hub.kept import pod
+from trainplane.hub.apiserver import view
 from trainplane.hub.placement import place
-from trainplane.hub.served import view
 
 Tree = dict[str, Any]
 NOW = datetime(2026, 11, 15, 6, tzinfo=UTC)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainplane.hub.errors import RecordError
-from trainplane.hub.kept import records, volume
-from trainplane.hub.kept.records import EndRecord, JobRecord
-from trainplane.hub.kept.retention import BLOCK, FOLDER, NOTHING, Retention, Usage
-from trainplane.hub.kept.volume import SetAside, measure
+from trainplane.hub.logarchive import records, volume
+from trainplane.hub.logarchive.records import EndRecord, JobRecord
+from trainplane.hub.logarchive.retention import BLOCK, FOLDER, NOTHING, Retention, Usage
+from trainplane.hub.logarchive.volume import SetAside, measure
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,7 +33,7 @@ _OWNER: Final = {
 
 
 def judge_connection(worker: WorkerFacts) -> Check:
-    """Say whether a worker answers, and what Kueue itself thinks of the connection."""
+    """Return whether a worker answers, and what Kueue itself thinks of the connection."""
     findings = []
     if worker.trouble:
         remedy = "make the worker's API server reachable from the hub; a job that runs there is given up after Kueue's"
@@ -60,7 +60,7 @@ def judge_connection(worker: WorkerFacts) -> Check:
 
 
 def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
-    """Say whether Kueue may use a worker's kubeconfig, and whether the worker lets its owner do what it must."""
+    """Return whether Kueue may use a worker's kubeconfig, and whether the worker lets its owner do what it must."""
     remedy = "until then nothing here uses this kubeconfig; Kueue itself refuses most such (InsecureKubeConfig)"
     findings = [Finding("stops", f"{worker.place}: {refusal}", remedy) for refusal in worker.refusals]
     findings += _ends(worker, now)
@@ -86,7 +86,7 @@ def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
 
 
 def judge_versions(facts: Facts, cluster: ClusterFacts, *, is_hub: bool) -> Check:
-    """Say whether a cluster serves the APIs that a dispatched TrainJob needs."""
+    """Return whether a cluster serves the APIs that a dispatched TrainJob needs."""
     findings = [*_missing(cluster), *_runtime_patches(cluster), *_engines(facts.hub, cluster, is_hub=is_hub)]
     engines = [f"{name} {version}" for name, version in cluster.engines.items()]
     served = [api for api in NEEDED if api in cluster.served]

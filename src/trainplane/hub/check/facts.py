@@ -148,7 +148,7 @@ class WorkerFacts:
     place: str = ""
     """Where MultiKueue has its kubeconfig from."""
     looked_as: str = ""
-    """Whose eyes saw it: empty for MultiKueue's own credentials, else the context that was used instead."""
+    """Whose admin_clients saw it: empty for MultiKueue's own credentials, else the context that was used instead."""
     active: Tree | None = None
     """What Kueue says of its connection: the condition `Active` of the MultiKueueCluster."""
     refusals: tuple[str, ...] = ()

@@ -69,27 +69,27 @@ async def gather(
     workers: Workers,
     *,
     trainjob: Tree | None = None,
-    eyes: Mapping[str, Client] | None = None,
+    admin_clients: Mapping[str, Client] | None = None,
     clock: Clock | None = None,
 ) -> Facts:
     """Read everything that the check judges.
 
-    `eyes` are clients to look at workers with, by their names, where MultiKueue's own credentials see too little; what
-    MultiKueue may do is asked with MultiKueue's all the same. Raises KubeError for what the hub refuses, NotAHubError,
-    NoSuchWorkerError.
+    `admin_clients` are clients to look at workers with, by their names, where MultiKueue's own credentials see too
+    little; what MultiKueue may do is asked with MultiKueue's all the same. Raises KubeError for what the hub refuses,
+    NotAHubError, NoSuchWorkerError.
     """
     facts = await look(hub, (*COMPARED, *OF_THE_HUB), kueue_namespace=workers.namespace)
     await _insist(hub, facts)
     needs = needs_of(trainjob, facts) if trainjob is not None else None
     clusters = facts.seen(MULTIKUEUE_CLUSTERS)
     in_order = ordered([*clusters.values()], [*facts.seen(MULTIKUEUE_CONFIGS).values()])
-    for name in eyes or ():
+    for name in admin_clients or ():
         if name not in in_order:
             raise NoSuchWorkerError(name)
     view = VIEW_PERMISSIONS if await _has_view(hub) else ()
     seen = await asyncio.gather(
         *(
-            _worker(name, workers, needs, (eyes or {}).get(name), _condition(clusters, name), view=view)
+            _worker(name, workers, needs, (admin_clients or {}).get(name), _condition(clusters, name), view=view)
             for name in in_order
         )
     )
@@ -141,7 +141,7 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
 
 
 async def _has_view(hub: Client) -> bool:
-    """Say whether the hub view is installed, as far as the hub tells."""
+    """Return whether the hub view is installed, as far as the hub tells."""
     try:
         return bool(await _versions(hub, names.HUB_GROUP))
     except KubeError:
@@ -152,13 +152,13 @@ async def _worker(
     name: str,
     workers: Workers,
     needs: Needs | None,
-    eye: Client | None,
+    admin_client: Client | None,
     active: Tree | None,
     *,
     view: tuple[Permission, ...],
 ) -> WorkerFacts:
     way = await _way(name, workers)
-    looker = eye or way.client
+    looker = admin_client or way.client
     cluster, trouble = await _seen(looker, workers.namespace)
     permissions, view_permissions, references = await asyncio.gather(
         _permissions(way.client, PERMISSIONS), _permissions(way.client, view), _references(looker, cluster, needs)
@@ -166,7 +166,7 @@ async def _worker(
     return WorkerFacts(
         name=name,
         place=way.place,
-        looked_as=eye.transport.config.context if eye is not None else "",
+        looked_as=admin_client.transport.config.context if admin_client is not None else "",
         active=active,
         refusals=way.refusals,
         token_end=way.token_end,
@@ -210,13 +210,13 @@ async def _way(name: str, workers: Workers) -> _Way:
     return way._replace(client=client)
 
 
-async def _seen(eye: Client | None, kueue_namespace: str) -> tuple[ClusterFacts | None, str]:
-    if eye is None:
+async def _seen(admin_client: Client | None, kueue_namespace: str) -> tuple[ClusterFacts | None, str]:
+    if admin_client is None:
         return None, ""
     try:
-        return await look(eye, COMPARED, kueue_namespace=kueue_namespace), ""
+        return await look(admin_client, COMPARED, kueue_namespace=kueue_namespace), ""
     except KubeError as error:
-        return None, _trouble(eye, f"context {eye.transport.config.context}", error)
+        return None, _trouble(admin_client, f"context {admin_client.transport.config.context}", error)
 
 
 def _trouble(client: Client, place: str, error: KubeError) -> str:
@@ -299,7 +299,7 @@ async def _versions(cluster: Client, group: str) -> tuple[str, ...]:
 
 
 async def _runtime_patches(cluster: Client) -> bool | Unseen:
-    """Say whether TrainJobs have `spec.runtimePatches`, by the schema that everybody may read."""
+    """Return whether TrainJobs have `spec.runtimePatches`, by the schema that everybody may read."""
     try:
         answer = await cluster.raw("GET", f"/openapi/v3/apis/{names.API_VERSION}")
         schemas = decode(answer.body, _OpenApi).components.schemas
@@ -345,18 +345,18 @@ async def _may(client: Client, permission: Permission) -> bool:
 
 
 async def _references(
-    eye: Client | None, cluster: ClusterFacts | None, needs: Needs | None
+    admin_client: Client | None, cluster: ClusterFacts | None, needs: Needs | None
 ) -> dict[Reference, bool | Unseen]:
-    if eye is None or cluster is None or needs is None:
+    if admin_client is None or cluster is None or needs is None:
         return {}
-    found = await asyncio.gather(*(_exists(eye, reference, needs.namespace) for reference in needs.references))
+    found = await asyncio.gather(*(_exists(admin_client, reference, needs.namespace) for reference in needs.references))
     return dict(zip(needs.references, found, strict=True))
 
 
-async def _exists(eye: Client, reference: Reference, namespace: str) -> bool | Unseen:
+async def _exists(admin_client: Client, reference: Reference, namespace: str) -> bool | Unseen:
     resource, where = located(reference, namespace)
     try:
-        await eye.raw("GET", resource.path(where, reference.name), accept=_PARTIAL)
+        await admin_client.raw("GET", resource.path(where, reference.name), accept=_PARTIAL)
     except NotFoundError:
         return False
     except KubeError as error:

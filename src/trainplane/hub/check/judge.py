@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 async def check(
-    hub: Client, workers: Workers, *, trainjob: Tree | None = None, eyes: Mapping[str, Client] | None = None
+    hub: Client, workers: Workers, *, trainjob: Tree | None = None, admin_clients: Mapping[str, Client] | None = None
 ) -> Report:
     """Look at a fleet and judge it; see `check_gather.gather` for the arguments and for what is raised."""
-    return judge(await gather(hub, workers, trainjob=trainjob, eyes=eyes))
+    return judge(await gather(hub, workers, trainjob=trainjob, admin_clients=admin_clients))
 
 
 def judge(facts: Facts) -> Report:

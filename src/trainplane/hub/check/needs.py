@@ -18,7 +18,7 @@ from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.hub.check.facts import Reference
 from trainplane.hub.errors import ManifestError
-from trainplane.hub.queued.workload import PodSetNeed
+from trainplane.hub.pending.workload import PodSetNeed
 from trainplane.hub.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,

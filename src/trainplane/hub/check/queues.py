@@ -13,7 +13,7 @@ from trainplane.hub.check.dispatch import inactivity
 from trainplane.hub.check.facts import Unseen
 from trainplane.hub.check.report import Check, Finding
 from trainplane.hub.check.runtimes import is_absent, unseen
-from trainplane.hub.queued.nodes import selects
+from trainplane.hub.pending.nodes import selects
 from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
 from trainplane.kube.resource import Key
 
@@ -28,7 +28,7 @@ _SHOWN: Final = 6
 
 
 def judge_namespaces(worker: ClusterFacts, namespaces: tuple[str, ...]) -> Check:
-    """Say whether a worker has the namespaces that send jobs to it."""
+    """Return whether a worker has the namespaces that send jobs to it."""
     known = worker.of(NAMESPACES)
     if isinstance(known, Unseen):
         inhabited = {key.namespace for key in worker.seen(LOCAL_QUEUES)}
@@ -46,7 +46,7 @@ def judge_namespaces(worker: ClusterFacts, namespaces: tuple[str, ...]) -> Check
 
 
 def judge_queues(hub: ClusterFacts, worker: ClusterFacts, queues: tuple[Key, ...]) -> Check:
-    """Say whether the hub's queues have their counterparts on a worker, and whether those admit anything."""
+    """Return whether the hub's queues have their counterparts on a worker, and whether those admit anything."""
     findings = [*unseen(worker, LOCAL_QUEUES), *unseen(worker, CLUSTER_QUEUES)]
     if not findings:
         for key in queues:
@@ -85,7 +85,7 @@ def _queue(hub: ClusterFacts, worker: ClusterFacts, key: Key) -> Iterator[Findin
 
 
 def judge_admission(cluster: ClusterFacts, key: Key) -> Iterator[Finding]:
-    """Say what keeps a queue that exists, and the ClusterQueue that it leads to, from admitting anything."""
+    """Return what keeps a queue that exists, and the ClusterQueue that it leads to, from admitting anything."""
     name, cluster_queue = cluster_queue_of(cluster, key)
     yield from _stopped(f"LocalQueue {key}", cluster.seen(LOCAL_QUEUES)[key])
     if cluster_queue is not None:

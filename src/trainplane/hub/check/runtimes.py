@@ -37,7 +37,7 @@ def wanted(hub: ClusterFacts, namespaces: tuple[str, ...]) -> Iterator[tuple[Res
 
 
 def judge_runtimes(hub: ClusterFacts, name: str, worker: ClusterFacts, namespaces: tuple[str, ...]) -> Check:
-    """Say whether a worker has the hub's runtimes, and has them alike."""
+    """Return whether a worker has the hub's runtimes, and has them alike."""
     findings = [*unseen(worker, CLUSTER_TRAINING_RUNTIMES), *unseen(worker, TRAINING_RUNTIMES)]
     equal = total = 0
     for resource, key, runtime in wanted(hub, namespaces):
@@ -56,13 +56,13 @@ def judge_runtimes(hub: ClusterFacts, name: str, worker: ClusterFacts, namespace
 
 
 def is_absent(cluster: ClusterFacts, namespace: str) -> bool:
-    """Say whether a namespace is known not to exist: then that is what is wrong, not what is not in it."""
+    """Return whether a namespace is known not to exist: then that is what is wrong, not what is not in it."""
     known = cluster.of(NAMESPACES)
     return bool(namespace) and not isinstance(known, Unseen) and Key("", namespace) not in known
 
 
 def judge_priorities(hub: ClusterFacts, worker: ClusterFacts, namespaces: tuple[str, ...]) -> Check:
-    """Say whether a worker has the hub's WorkloadPriorityClasses, and the PriorityClasses that runtimes name."""
+    """Return whether a worker has the hub's WorkloadPriorityClasses, and the PriorityClasses that runtimes name."""
     findings = [*unseen(worker, WORKLOAD_PRIORITY_CLASSES)]
     if not findings:
         findings += _workload_priorities(hub, worker)

@@ -10,8 +10,8 @@ from trainplane.api.quantity import ZERO
 from trainplane.hub.check.facts import Unseen
 from trainplane.hub.check.queues import cluster_queue_of, judge_admission
 from trainplane.hub.check.report import Check, Finding
-from trainplane.hub.queued.flavors import assign
-from trainplane.hub.queued.quota import QuotaTree
+from trainplane.hub.pending.flavors import assign
+from trainplane.hub.pending.quota import QuotaTree
 from trainplane.hub.resources import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, RESOURCE_FLAVORS
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from trainplane.hub.check.dispatch import Dispatch
     from trainplane.hub.check.facts import ClusterFacts, Facts, Reference, WorkerFacts
     from trainplane.hub.check.needs import Needs
-    from trainplane.hub.queued.flavors import Shortfall
+    from trainplane.hub.pending.flavors import Shortfall
 
 
 def judge_on_hub(facts: Facts, needs: Needs, dispatch: Dispatch) -> Check:
-    """Say whether the hub would send a TrainJob anywhere."""
+    """Return whether the hub would send a TrainJob anywhere."""
     findings = []
     if needs.problem:
         findings.append(Finding("stops", f"its pods cannot be computed: {needs.problem}", "correct the TrainJob"))
@@ -48,7 +48,7 @@ def judge_on_hub(facts: Facts, needs: Needs, dispatch: Dispatch) -> Check:
 
 
 def judge_on_worker(worker: WorkerFacts, cluster: ClusterFacts, needs: Needs, dispatch: Dispatch) -> Check:
-    """Say whether a TrainJob would run on a worker."""
+    """Return whether a TrainJob would run on a worker."""
     if needs.problem or needs.queue is None:
         return Check("trainjob", "nothing can be said before the hub knows what to do with it")
     if needs.queue not in dispatch.queues.get(worker.name, ()):

@@ -21,7 +21,7 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from trainplane.hub.served.documents import DOCUMENTS
+from trainplane.hub.apiserver.discovery import DOCUMENTS
 from trainplane.kube.errors import NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 

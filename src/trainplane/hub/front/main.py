@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trainplane.hub.apiserver.delegated_auth import load_front_proxy
+from trainplane.hub.apiserver.serving import Server, follow_front_proxy
 from trainplane.hub.certificates import certificates, owner_service
 from trainplane.hub.front.forward import Front
-from trainplane.hub.served.authority import load_front_proxy
-from trainplane.hub.served.serving import Server, follow_front_proxy
 from trainplane.hub.settings import DEFAULT_NAMESPACE, address, listen_at, own_namespace
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
@@ -116,7 +116,7 @@ class FrontServer:
         self._stopping.set()
 
     def unready(self) -> str | None:
-        """Say what is missing before discovery can be answered: nothing but a certificate is needed."""
+        """Return what is missing before discovery can be answered: nothing but a certificate is needed."""
         if self._stopping.is_set():
             return "this replica was told to end: others answer"
         return None if self.tls.loaded else "there is no serving certificate yet"

@@ -17,12 +17,12 @@ from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.hub.kubelet import START
+from trainplane.hub.apiserver import logs
+from trainplane.hub.apiserver.logquery import LogQuery
 from trainplane.hub.errors import HubError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.pod import parse
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served import logs
-from trainplane.hub.served.logquery import LogQuery
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.pod import parse
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

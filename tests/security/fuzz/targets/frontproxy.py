@@ -9,7 +9,7 @@ import msgspec
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.pems import CERTIFICATE
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from trainplane.hub.served.authority import FrontProxy, authenticate, front_proxy
+from trainplane.hub.apiserver.delegated_auth import FrontProxy, authenticate, front_proxy
 from trainplane.kube.errors import UnauthorizedError
 
 if TYPE_CHECKING:

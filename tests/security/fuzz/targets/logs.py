@@ -12,17 +12,17 @@ from tests.security.fuzz.mutations import ODD_TEXTS, Mutator
 from tests.security.fuzz.target import Target
 from tests.unit.hub.kept import keep, numbered, pod
 from tests.unit.hub.kubelet import START
+from trainplane.hub.apiserver import logquery, logs
 from trainplane.hub.errors import HubError
-from trainplane.hub.kept.archive import Archive
-from trainplane.hub.kept.retention import Retention
-from trainplane.hub.served import logquery, logs
+from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from random import Random
 
-    from trainplane.hub.kept.keptjob import KeptJob
+    from trainplane.hub.logarchive.keptjob import KeptJob
 
 _NAMES: Final = ("follow", "previous", "timestamps", "container", "rank", "step", "tailLines", "sinceSeconds", "pretty")
 _VALUES: Final = ("", "true", "false", "1", "0", "2", "10", "all", "node", "launcher", "side", "999999999", "²", "٣")

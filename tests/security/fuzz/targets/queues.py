@@ -11,7 +11,7 @@ from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
 from tests.unit.hub import queued_world as world
 from trainplane.hub.errors import HubError
-from trainplane.hub.queued.explain import answer
+from trainplane.hub.pending.explain import answer
 from trainplane.hub.resources import LABEL_JOB_UID
 from trainplane.kube.client import Client
 from trainplane.kube.codec import decode

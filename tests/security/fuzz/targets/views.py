@@ -10,8 +10,8 @@ import msgspec
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import Target
 from tests.unit.hub.kept import pod
+from trainplane.hub.apiserver import view
 from trainplane.hub.placement import Placement
-from trainplane.hub.served import view
 from trainplane.kube.errors import StreamError
 from trainplane.kube.resource import PODS
 from trainplane.kube.store import Store

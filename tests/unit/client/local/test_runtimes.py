@@ -56,7 +56,7 @@ def address() -> Iterator[str]:
             self.wfile.write(ONE.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Return nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)

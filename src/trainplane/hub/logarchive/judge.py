@@ -1,0 +1,84 @@
+"""Says whose a pod is, and begins to keep what it is of.
+
+A pod names its TrainJob by a label: that is where the question begins, and not its answer. On the hub, the TrainJob at
+the end of the pod's chain of owners (`owners`) must be the hub's own. On a worker it must be MultiKueue's copy of the
+hub's, which carries the name of the Workload that both have, and the worker must be the one to which Kueue sent the
+job: so nobody, no other worker either, adds anything to a job that is not theirs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.hub.errors import NotKeptError, PodRefusedError
+from trainplane.hub.logarchive.owners import look
+from trainplane.hub.resources import NAMESPACES, TRAINJOBS
+
+if TYPE_CHECKING:
+    from trainplane.api.tree import Tree
+    from trainplane.hub.logarchive.archive import Archive
+    from trainplane.hub.logarchive.jobs import Jobs
+    from trainplane.hub.logarchive.keptjob import KeptJob
+    from trainplane.hub.logarchive.mirror import Mirror
+    from trainplane.hub.logarchive.owners import Owner
+    from trainplane.hub.logarchive.pod import Pod
+    from trainplane.kube.client import Client
+
+
+class Judge:
+    """Judges pods of every cluster by what their cluster and the hub say now."""
+
+    def __init__(self, hub: Client, jobs: Jobs, archive: Archive) -> None:
+        self._hub = hub
+        self._jobs = jobs
+        self._archive = archive
+
+    def job_of(self, mirror: Mirror, pod: Pod) -> Tree | None:
+        """Return the TrainJob that a pod says it is of, if such a one can have pods on that cluster."""
+        label = (pod.metadata.labels or {}).get(names.LABEL_JOBSET_NAME, "")
+        job = self._jobs.get(pod.metadata.namespace, label)
+        is_dispatched = trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE
+        return job if job is not None and is_dispatched != mirror.is_hub else None
+
+    async def find(self, mirror: Mirror, pod: Pod) -> KeptJob | None:
+        """Return what is kept of the TrainJob that a pod is of; None if it is of none, as things stand.
+
+        Raises:
+            PodRefusedError: it is of none, and never will be.
+            NotKeptError: the TrainJob is over, and nothing is kept of it any more.
+            KubeError, FullError, OSError: that cannot be found out, or not be kept, at present.
+        """
+        job = self.job_of(mirror, pod)
+        if job is None:
+            return None
+        owner = await mirror.owners.find(pod)
+        if owner is None:
+            raise PodRefusedError("it says that it is a TrainJob's, but no Job, JobSet and TrainJob made it")
+        return await self.admit(job) if self._is_owner(mirror, owner, job) else None
+
+    async def admit(self, job: Tree) -> KeptJob:
+        """Return what is kept of a TrainJob, and begin to keep it if there is nothing yet; raises as `find` does.
+
+        The namespace is asked for first and the TrainJob then: one that is there afterwards is in that very namespace.
+        """
+        metadata = job["metadata"]
+        uid, namespace, name = metadata["uid"], metadata["namespace"], metadata["name"]
+        kept = self._archive.job(uid)
+        if kept is not None and kept.record.namespace_uid:
+            return kept
+        if self._archive.is_over(uid):
+            raise NotKeptError(f"the logs of TrainJob {namespace}/{name} went by retention")
+        there = await look(self._hub, NAMESPACES, namespace)
+        now = await look(self._hub, TRAINJOBS, name, namespace)
+        if there is None or now is None or now.uid != uid:
+            raise NotKeptError(f"TrainJob {namespace}/{name} is gone")
+        return self._archive.admit(uid, namespace, name, there.uid)
+
+    def _is_owner(self, mirror: Mirror, owner: Owner, job: Tree) -> bool:
+        if mirror.is_hub:
+            return bool(owner.uid == job["metadata"]["uid"])
+        placement = self._jobs.place(job)
+        is_copy = owner.is_copy and owner.name == placement.name and owner.workload == placement.workload is not None
+        return is_copy and placement.cluster == mirror.name

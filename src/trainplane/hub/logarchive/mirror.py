@@ -1,0 +1,182 @@
+"""The pods of one cluster that say that they belong to JobSets, mirrored, and which of them do.
+
+What a pod says of itself is not believed: `accepted` holds those that were judged (`owners`), by uid.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from trainplane.api import names
+from trainplane.hub.errors import PodRefusedError
+from trainplane.hub.logarchive.owners import Owners
+from trainplane.hub.logarchive.pod import Pod, parse
+from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
+from trainplane.kube.limiter import LimiterSettings
+from trainplane.kube.observer import Unobserved
+from trainplane.kube.projection import Index, Projection
+from trainplane.kube.reflector import Reflector
+from trainplane.kube.resource import PODS
+from trainplane.kube.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from trainplane.kube.client import Client
+    from trainplane.kube.clock import Clock
+    from trainplane.kube.projection import Entry, ObjectHeader
+    from trainplane.kube.resource import Key, Resource
+    from trainplane.kube.store import Change
+
+PROBE_SECONDS: Final = 5.0
+"""Seconds within which a cluster must answer to count as reachable."""
+PROBE_INTERVAL: Final = 60.0
+"""Seconds between two questions whether a cluster answers, while its watch does not fail: only a server that holds
+connections and says nothing is found by them."""
+OPENING: Final = LimiterSettings(initial=2, most=16)
+"""Logs of a cluster that are being opened at once. After a start a hub opens those of all its workers together, each
+with a handshake: were they many at a time, all would be late and begin anew."""
+_BY_JOB: Final = "job"
+
+
+class _Meta(msgspec.Struct):
+    namespace: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Meta
+
+
+class _Refused(msgspec.Struct):
+    refused: str = ""
+
+
+class Mirror:
+    """The pods of a cluster; `name` is empty for the hub itself."""
+
+    def __init__(
+        self, name: str, client: Client, changed: Callable[[str, Change], None], clock: Clock, *, streams: int
+    ) -> None:
+        self.name = name
+        self.client = client
+        self.logs = client.apart(OPENING, streams=streams)
+        """For logs alone: however many streams there are or wait to open, no watch and no question waits for them."""
+        self.owners = Owners(client)
+        self.accepted: dict[str, str] = {}
+        """By the uid of a pod: the uid of the TrainJob whose it is."""
+        self.silence: str | None = None
+        """Why the cluster cannot be reached, None when it can."""
+        self.refusal: str | None = None
+        """Why its pods cannot be seen although it answers: a role that is missing there."""
+        self.blindness: str | None = None
+        """Why it cannot be seen whose they are: a role that is missing there."""
+        self.is_doubted = True
+        """Whether something did not work that needs the cluster: then it is asked at the next look."""
+        self._probed = clock.monotonic()
+        of_job = Index(_Labelled, lambda found: [_job(found.metadata)])
+        self._store = Store(PODS, Projection(transform=_stored), {_BY_JOB: of_job})
+        self._clock = clock
+        self.reflector = Reflector(
+            client,
+            PODS,
+            self._store,
+            [lambda change: changed(name, change)],
+            clock,
+            labels=names.LABEL_JOBSET_NAME,
+            observer=_Refusals(self),
+        )
+
+    @property
+    def is_hub(self) -> bool:
+        """Whether it is the hub itself, and no worker."""
+        return not self.name
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps the hub from seeing what happens there, None if nothing does."""
+        return self.silence or self.refusal or self.blindness
+
+    def pod(self, key: Key) -> Pod | None:
+        """Return a pod, None if it is gone; raises PodRefusedError."""
+        entry = self._store.entry(key)
+        return None if entry is None else pod_of(entry)
+
+    def keys(self, namespace: str, job: str) -> list[Key]:
+        """Return the pods that say that they are of a JobSet, and so of the TrainJob of that name."""
+        return sorted(self._store.by_index(_BY_JOB, f"{namespace}/{job}"))
+
+    def pods(self, namespace: str, job: str, uid: str) -> list[Pod]:
+        """Return the pods that are a TrainJob's."""
+        found = []
+        for key in self.keys(namespace, job):
+            if self.accepted.get(self._store.uid(key) or "") == uid:
+                with contextlib.suppress(PodRefusedError):
+                    found.append(self.pod(key))
+        return [pod for pod in found if pod is not None]
+
+    def uids(self) -> frozenset[str]:
+        """Return the uids of all pods."""
+        return frozenset(uid for key in self._store if (uid := self._store.uid(key)) is not None)
+
+    async def probe(self) -> bool:
+        """Find out whether the cluster answers, by its version, if there is reason to ask; say whether it does again.
+
+        A watch that goes on is an answer, so a fleet that is well is hardly asked.
+        """
+        now = self._clock.monotonic()
+        if not self.is_doubted and self.silence is None and now - self._probed < PROBE_INTERVAL:
+            return False
+        before, self.is_doubted, self._probed = self.silence, False, now
+        try:
+            async with self._clock.timeout(PROBE_SECONDS):
+                await self.client.version()
+        except (KubeError, TimeoutError) as error:
+            self.silence = f"cannot be reached: {str(error) or f'no answer within {PROBE_SECONDS:g} s'}"
+            return False
+        self.silence = None
+        return before is not None
+
+
+class _Refusals(Unobserved):
+    """Hears when a cluster does not let us see its pods."""
+
+    def __init__(self, mirror: Mirror) -> None:
+        self._mirror = mirror
+
+    def listed(self, resource: Resource, *, objects: int, seconds: float) -> None:  # noqa: ARG002 an Observer's
+        self._mirror.refusal = None
+
+    def stream_failed(self, resource: Resource, error: Exception) -> None:  # noqa: ARG002 an Observer's
+        self._mirror.is_doubted = True
+        if is_refusal(error):
+            self._mirror.refusal = f"does not let MultiKueue's user see pods: {error}"
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether an error is that we may not, and not that it did not work."""
+    return isinstance(error, ForbiddenError | UnauthorizedError)
+
+
+def pod_of(entry: Entry) -> Pod:
+    """Return the pod that a mirror stores; raises PodRefusedError with what kept it from being one."""
+    refused = entry.decode(_Refused).refused
+    if refused:
+        raise PodRefusedError(refused)
+    return entry.decode(Pod)
+
+
+def _stored(sighting: ObjectHeader) -> Any:
+    """Return what is stored of a pod: what is kept of it, or why it is none."""
+    try:
+        return parse(sighting.raw)
+    except PodRefusedError as error:
+        metadata = {"name": sighting.key.name, "namespace": sighting.key.namespace, "uid": sighting.uid}
+        return {"metadata": metadata, "refused": str(error)}
+
+
+def _job(meta: _Meta) -> str:
+    return f"{meta.namespace}/{meta.labels.get(names.LABEL_JOBSET_NAME, '')}"
