@@ -281,6 +281,7 @@ async def test_a_write_to_what_was_deleted_since_is_not_remembered_for_ever() ->
     assert len(writes) <= 60
 
 
+@pytest.mark.finding("runtime", 11, "a Retry-After of a day stopped a mirror for a day, and other small things")
 def test_a_claim_without_an_answer_is_remembered() -> None:
     candidacy = ElectionRules("me", LeaseSettings("d", "l"))
     candidacy.saw(None, 0.0)

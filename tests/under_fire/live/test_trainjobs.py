@@ -51,6 +51,7 @@ def complete(cluster: Cluster, namespace: str, name: str) -> None:
     )
 
 
+@pytest.mark.finding("runtime", 3, "a finished training ran again when its TTL passed before anybody looked")
 def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
     expiring = runtime("expiring")
     expiring["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = 1
@@ -76,6 +77,8 @@ def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespa
     assert conditions(operated, namespace, "short") == {"Complete": ("True", "AllJobsCompleted")}
 
 
+@pytest.mark.finding("semantics", 7, "an MPI or Flux job deleted and made again could hang on the old one's keys")
+@pytest.mark.finding("runtime", 4, "an MPI job deleted and made again took the old job's keys, which then went")
 def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) -> None:
     mpi = runtime("fire-mpi")
     mpi["metadata"]["labels"] = {f"{GROUP}/framework": "mpi"}
@@ -119,6 +122,7 @@ def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) ->
     assert keys["data"] != first["data"]
 
 
+@pytest.mark.finding("runtime", 6, "evicted and admitted elsewhere between two looks, a job ran on in the first flavor")
 def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
     operated.apply(runtime("torch"))
     operated.apply(train_job(namespace, "moved", suspend=True))

@@ -134,6 +134,7 @@ class TestManagers:
 
 
 class TestNumbers:
+    @pytest.mark.finding("semantics", 11, "numNodes 0 was accepted, and nodes without names got no warning")
     @pytest.mark.parametrize("nodes", [0, -1])
     def test_a_training_has_a_node(self, nodes: int) -> None:
         problem = f"must be 1 or more, not {nodes}: it is a number of pods"
