@@ -67,7 +67,7 @@ def team(queues: Cluster) -> Iterator[Team]:
 def ignored() -> Ignored:
     """Return what the page tells admins of Argo CD to ignore."""
     blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (found, *_) = [
+    (found,) = [
         one
         for block in blocks
         for tree in yaml.safe_load_all(block)
