@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -29,42 +30,53 @@ SOURCES = Path(__file__).parents[3] / "src"
 SERVICE_PORT = 9560
 PORTS = {"before": (9561, 9562), "after": (9563, 9564)}
 """Where each replica answers reviews, and says whether it is ready."""
-PAUSE = 0.05
+WRITERS = 6
+"""Who create at once: an API server keeps a connection to webhooks for each, and each meets the one that ends."""
+PAUSE = 0.2
 
 
 class Load:
-    """Creates TrainJobs, one after the other, until it is told to stop."""
+    """Creates TrainJobs, several at once, until it is told to stop."""
 
     def __init__(self, cluster: Cluster, namespace: str) -> None:
-        self.created = 0
+        self.created: set[str] = set()
         self.refused: list[str] = []
         self._cluster, self._namespace = cluster, namespace
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(WRITERS)]
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, writer: int) -> None:
         path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{self._namespace}/trainjobs"
         with self._cluster.connection() as connection:
-            while not self._stop.wait(PAUSE):
-                job = train_job(self._namespace, f"job-{self.created}", suspend=True)
+            for number in itertools.count():
+                if self._stop.wait(PAUSE):
+                    return
+                name = f"job-{writer}-{number}"
                 try:
-                    connection.send("POST", path, json.dumps(job))
+                    connection.send("POST", path, json.dumps(train_job(self._namespace, name, suspend=True)))
                 except LabError as error:
                     self.refused.append(str(error))
-                self.created += 1
+                else:
+                    self.created.add(name)
 
     def await_more(self, count: int) -> None:
-        """Wait until some more were created."""
-        end = self.created + count
-        until(lambda: self.created >= end, f"{count} more TrainJobs")
+        """Wait until some more were sent."""
+        end = self._sent + count
+        until(lambda: self._sent >= end, f"{count} more TrainJobs")
+
+    @property
+    def _sent(self) -> int:
+        return len(self.created) + len(self.refused)
 
 
 def start(cluster: Cluster, name: str, sources: Path) -> None:
@@ -114,20 +126,20 @@ def test_no_trainjob_is_refused_or_lost_in_a_rolling_upgrade(hurt: Cluster, plac
         first = until(lambda: holder(hurt), "a leader")
         until(asked, "reviews by way of the Service")  # the API server reads configurations a moment after they changed
         with Load(hurt, place) as load:
-            load.await_more(20)
+            load.await_more(60)
             for old, new in (("before", "after"), ("after", "before")):
                 start(hurt, new, SOURCES if new == "after" else Path(os.environ.get("BEFORE", SOURCES)))
-                load.await_more(20)  # by both of them
+                load.await_more(60)  # by both of them
                 hurt.kill(old, signal.SIGTERM)
-                load.await_more(20)
+                load.await_more(60)
         assert load.refused == []
         assert holder(hurt) != first
 
         def made() -> bool:
             jobsets = hurt.get("jobsets", "-n", place)["items"]
-            return {one["metadata"]["name"] for one in jobsets} == {f"job-{number}" for number in range(load.created)}
+            return {one["metadata"]["name"] for one in jobsets} == load.created
 
-        until(made, f"the JobSets of all {load.created} TrainJobs")
+        until(made, f"the JobSets of all {len(load.created)} TrainJobs")
     finally:
         for name in ("before", "after", "service"):
             if name in hurt.engines() and hurt.engines()[name].process.alive():
