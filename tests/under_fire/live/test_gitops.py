@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,19 +18,21 @@ import yaml
 from lab.errors import LabError
 from tests.fleet import objects
 from tests.fleet.one_cluster import runtimes, stage
-from tests.fleet.one_cluster.team import Team
+from tests.fleet.one_cluster.conftest import kueue_cluster, team
 from tests.under_fire.live.gitops import ArgoClientSide, ArgoReplace, ArgoServerSide, Flux, Ignored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lab.cluster import Cluster
     from tests.fleet.objects import Tree
+    from tests.fleet.one_cluster.team import Team
     from tests.under_fire.live.gitops import Tool
+
+__all__ = ["kueue_cluster", "team"]
 
 PAGE = Path(__file__).parents[3] / "docs" / "gitops.md"
 SHIPPED = Path(__file__).parents[3] / "runtimes"
-REAPPLIED = ("semantics", 1, "a file applied again deleted Kueue's entry, so that the queued job never started")
+pytestmark = pytest.mark.finding(
+    "semantics", 1, "a file applied again deleted Kueue's entry, so that the queued job never started"
+)
 TOOLS: dict[str, type[Tool]] = {
     "Argo CD": ArgoClientSide,
     "Argo CD, replacing": ArgoReplace,
@@ -40,28 +40,6 @@ TOOLS: dict[str, type[Tool]] = {
     "Flux": Flux,
 }
 MINE = "example.com/team"
-
-
-@pytest.fixture(scope="module")
-def queues() -> Iterator[Cluster]:
-    """Return a cluster with Kueue, our operator and simulated nodes."""
-    cluster = stage.bring_up(f"gitops-{os.getpid()}", owned=True)
-    try:
-        cluster.apply(*runtimes.SHARED, objects.flavor())
-        yield cluster
-    finally:
-        cluster.down()
-
-
-@pytest.fixture
-def team(queues: Cluster) -> Iterator[Team]:
-    with queues.connection() as connection:
-        team = Team(queues, connection, f"team-{uuid.uuid4().hex[:8]}")
-        team.create(objects.namespace(team.namespace))
-        try:
-            yield team
-        finally:
-            team.leave()
 
 
 def ignored() -> Ignored:
@@ -152,7 +130,6 @@ def first_sync(tool: Tool, file: Tree) -> None:
     tool.team.wait("Kueue to know the runtime", accepted)
 
 
-@pytest.mark.finding(*REAPPLIED)
 @pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_drift_and_no_harm_from_queued_to_done(team: Team, name: str, file: str) -> None:

@@ -125,7 +125,8 @@ def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) ->
 @pytest.mark.finding("runtime", 6, "evicted and admitted elsewhere between two looks, a job ran on in the first flavor")
 def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
     operated.apply(runtime("torch"))
-    operated.apply(train_job(namespace, "moved", suspend=True))
+    waiting = {"manager": _KUEUE, "trainingRuntimeSpec": {"template": {"spec": {}}}}  # as Kueue makes it at creation
+    operated.apply(train_job(namespace, "moved", suspend=True, runtimePatches=[waiting]))
     until(lambda: "Suspended" in conditions(operated, namespace, "moved"), "Suspended")
     patch(operated, namespace, "moved", {"runtimePatches": [_flavor("cheap")], "suspend": False})
     until(lambda: _pools(operated, namespace) == {"cheap"}, "a Job in the first pool")
