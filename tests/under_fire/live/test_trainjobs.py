@@ -41,9 +41,13 @@ def revive(cluster: Cluster) -> None:
     trainplane.wait_ready(cluster)
 
 
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def complete(cluster: Cluster, namespace: str, name: str) -> None:
     """Say that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = _now()
     done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
     status = {"status": {"conditions": [{**done, "lastTransitionTime": now}], "terminalState": "Completed"}}
     cluster.kubectl(
@@ -132,6 +136,11 @@ def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Clu
     until(lambda: _pools(operated, namespace) == {"cheap"}, "a Job in the first pool")
     try:
         trainplane.uninstall(operated)  # with its webhooks, so that others can write meanwhile
+        ran = operated.get("jobset", "moved", "-n", namespace, "--show-managed-fields")
+        applied = max(one["time"] for one in ran["metadata"]["managedFields"] if one["operation"] == "Apply")
+        until(
+            lambda: _now() > applied, "another second: times have no smaller parts, and what is no younger is no news"
+        )
         for change in (
             {"suspend": True, "runtimePatches": [{"manager": _KUEUE}]},
             {"suspend": False, "runtimePatches": [_flavor("dear")]},
@@ -150,10 +159,9 @@ _KUEUE = "kueue.x-k8s.io/manager"
 def _flavor(pool: str) -> Tree:
     """Return Kueue's patch for a flavor, stamped as admission does."""
     job = {"name": "node", "template": {"spec": {"template": {"spec": {"nodeSelector": {"pool": pool}}}}}}
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "manager": _KUEUE,
-        "time": now,
+        "time": _now(),
         "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
     }
 
