@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from lab.errors import CommandError
 from tests.fleet import objects
 
 if TYPE_CHECKING:
@@ -91,7 +92,17 @@ class ArgoReplace(ArgoClientSide):
     def sync(self, file: Tree) -> None:
         there = self.team.find(_PLURALS[file["kind"]], file["metadata"]["name"])
         word = "create" if there is None else "replace"
-        self.team.cluster.kubectl(word, "-f", "-", stdin=json.dumps(self.desired(file)))
+        self.team.wait("the file to be taken", lambda: self._is_taken(word, file))
+
+    def _is_taken(self, word: str, file: Tree) -> bool:
+        """Say whether a file was taken: `kubectl replace` reads first, and a status may be written in between."""
+        try:
+            self.team.cluster.kubectl(word, "-f", "-", stdin=json.dumps(self.desired(file)))
+        except CommandError as error:
+            if "the object has been modified" not in str(error):
+                raise
+            return False
+        return True
 
 
 class ServerSide(Tool):
