@@ -81,8 +81,9 @@ security: engines images ## attacks on the real processes (FULL=1: with a millio
 
 .PHONY: under-fire
 under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)
-	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire tests/under_fire \
-	  $(if $(filter 1,$(FULL)),,--ignore tests/under_fire/live)
+	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire -m finding \
+	  tests/under_fire tests/unit/admission tests/unit/client tests/unit/hub tests/unit/render \
+	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
 
 .PHONY: conformance
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)

@@ -7,6 +7,7 @@ packages=(
   nftables iptables conntrack ipset ethtool     # kube-proxy and CNI
   iproute2 util-linux procps                    # namespaces: ip, nsenter, mount
   debootstrap                                   # root folders of images
+  jq                                            # expressions of the GitOps page, as Argo CD runs them
   podman                                        # the container backend of the SDK
   golang-go-or-newer python3-venv ca-certificates make git
 )

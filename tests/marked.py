@@ -52,9 +52,13 @@ class Tally:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a test's outcome; one that could not begin or end counts as one that did not hold."""
-        arguments: Any = dict(report.user_properties).get(self._marker)
-        if arguments is None or (report.when != "call" and not report.failed):
+        if report.when != "call" and not report.failed:
             return
+        for marker, arguments in report.user_properties:
+            if marker == self._marker:
+                self._count(report, arguments)
+
+    def _count(self, report: pytest.TestReport, arguments: Any) -> None:
         test = report.nodeid.partition("[")[0]
         thing = self._same(test, tuple(arguments))
         row = self._rows.get(thing)
@@ -73,7 +77,6 @@ class Tally:
 
 
 def note(item: pytest.Item, marker: str, outcome: Any) -> None:
-    """Put a marker's arguments into a test's report, so that whoever hears of it knows them."""
-    found = item.get_closest_marker(marker)
-    if found is not None:
+    """Put the arguments of a test's markers into its report, so that whoever hears of it knows them."""
+    for found in item.iter_markers(marker):
         outcome.get_result().user_properties.append((marker, list(found.args)))

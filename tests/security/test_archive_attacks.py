@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
-import subprocess
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.security.hub_process import PATIENCE, hub_process
-from tests.security.volumes import RETENTION, TEAMS, Damage, build, job_uid
+from tests.security.volumes import RETENTION, TEAMS, Damage, build, fill, job_uid, mounted
 from tests.unit.hub.hubstage import reference
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.hub.test_archive_old import leave
@@ -259,23 +257,8 @@ async def test_brick_the_hub_by_a_damaged_volume(tmp_path: Path, seed: int) -> N
 @pytest.fixture
 def small_volume(tmp_path: Path) -> Iterator[Path]:
     """Return a folder on a volume of 2 MiB."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], check=True)
-    try:
+    with mounted(tmp_path / "data", "2m") as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-
-
-def fill(path: Path) -> None:
-    """Write a file until nothing more can be written."""
-    ballast = os.open(path, os.O_WRONLY | os.O_CREAT)
-    try:
-        while True:
-            os.write(ballast, b"\0" * 4096)
-    except OSError:
-        os.close(ballast)
 
 
 @pytest.mark.attack("whoever prints", "a hub server that ends when its disk is full, and never starts again")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import tempfile
@@ -12,53 +11,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.security.volumes import RETENTION, Damage, Lines, build, read
+from tests.security.volumes import Damage, Lines, build, inodes, read, start
 from trainplane.hub.apiserver import logs
 from trainplane.hub.apiserver.logquery import LogQuery
-from trainplane.hub.logarchive.archive import Archive
-from trainplane.hub.logarchive.collector import LogCollector
-from trainplane.hub.logarchive.jobs import Jobs
-from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.suite import SuiteReport
-    from trainplane.kube.client import Client
+    from trainplane.hub.logarchive.archive import Archive
 
 CASES = 10_000 if os.environ.get("FULL") == "1" else 1_000
 SECRET = b"2026-01-01T00:00:00Z classified\n"
-
-
-class NoWorkers:
-    async def names(self) -> tuple[str, ...]:
-        return ()
-
-
-async def start(folder: Path, client: Client) -> Archive:
-    """Open a volume as the server does at its start, up to where it would answer."""
-    clock = FakeClock()
-    archive = Archive(folder, RETENTION, clock)
-    jobs = Jobs(client, clock)
-    for reflector in jobs.reflectors:
-        reflector.synced.set()
-        reflector.known.set()
-    collector = LogCollector(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
-    running = asyncio.create_task(collector.run())
-    looking = asyncio.create_task(collector.looked.wait())
-    await asyncio.wait((running, looking), return_when=asyncio.FIRST_COMPLETED)
-    assert not running.done(), running.exception()
-    await archive.flush()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    return archive
-
-
-def inodes(folder: Path) -> dict[int, Path]:
-    """Return all files below a folder, by what they are and not by what they are called."""
-    paths = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
-    return {path.lstat().st_ino: path for path in paths if path.lstat().st_size}
 
 
 def deleted(before: dict[int, Path], after: dict[int, Path], archive: Archive) -> list[Path]:

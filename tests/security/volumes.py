@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shutil
 import socket
 import stat
+import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,15 +18,18 @@ import msgspec
 from tests.unit.hub.kept import parsed, pod
 from tests.unit.hub.kubelet import START, line
 from trainplane.hub.logarchive.archive import Archive
+from trainplane.hub.logarchive.collector import LogCollector
+from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.hub.logarchive.lines import NOTE
 from trainplane.hub.logarchive.retention import Retention
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from random import Random
 
     from trainplane.hub.logarchive.journal import Journal
+    from trainplane.kube.client import Client
 
 TEAMS = {"red": 2, "blue": 1}
 """Teams with the number of their jobs."""
@@ -388,3 +394,57 @@ def _listen(path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(str(short))
     short.rename(path)
+
+
+# -- starting on one ----------------------------------------------------------------------------------------------
+
+
+class NoWorkers:
+    async def names(self) -> tuple[str, ...]:
+        return ()
+
+
+async def start(folder: Path, client: Client) -> Archive:
+    """Open a volume as the server does at its start, up to where it would answer."""
+    clock = FakeClock()
+    archive = Archive(folder, RETENTION, clock)
+    jobs = Jobs(client, clock)
+    for reflector in jobs.reflectors:
+        reflector.synced.set()
+        reflector.known.set()
+    collector = LogCollector(client, NoWorkers(), jobs, archive, clock=clock)  # type: ignore[arg-type]
+    running = asyncio.create_task(collector.run())
+    looking = asyncio.create_task(collector.looked.wait())
+    await asyncio.wait((running, looking), return_when=asyncio.FIRST_COMPLETED)
+    assert not running.done(), running.exception()
+    await archive.flush()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return archive
+
+
+def inodes(folder: Path) -> dict[int, Path]:
+    """Return all files below a folder, by what they are and not by what they are called."""
+    paths = (Path(root) / name for root, _, files in os.walk(folder) for name in files)
+    return {path.lstat().st_ino: path for path in paths if path.lstat().st_size}
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, size: str) -> Iterator[Path]:
+    """Make a folder that is a volume of its own, no larger than a size."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(path: Path) -> None:
+    """Write a file until nothing more can be written."""
+    ballast = os.open(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        while True:
+            os.write(ballast, b"\0" * 4096)
+    except OSError:
+        os.close(ballast)

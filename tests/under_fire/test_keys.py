@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.unit.operator.objects import counts, runtime, train_job
 from tests.unit.operator.world import DONE, World
 from trainplane.kube.controller import RequeueAfter
 from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, SECRETS, TRAIN_JOBS
 
+OLD_KEYS = ("runtime", 4, "an MPI job deleted and made again took the old job's keys, which then went")
+SAME_NAME = ("semantics", 7, "an MPI or Flux job deleted and made again could hang on the old one's keys")
 KEYS = "job-mpi-ssh-auth"
 
 
@@ -34,6 +38,8 @@ def owner_of_keys(world: World) -> str | None:
     return None if found is None else found["metadata"]["ownerReferences"][0]["uid"]
 
 
+@pytest.mark.finding(*SAME_NAME)
+@pytest.mark.finding(*OLD_KEYS)
 async def test_an_mpi_job_deleted_and_made_again_waits_for_the_old_keys_to_go_and_gets_its_own() -> None:
     world = await mpi_world()
     assert owner_of_keys(world) == "uid-job"
@@ -50,6 +56,8 @@ async def test_an_mpi_job_deleted_and_made_again_waits_for_the_old_keys_to_go_an
     assert world.job_set() is not None
 
 
+@pytest.mark.finding(*SAME_NAME)
+@pytest.mark.finding(*OLD_KEYS)
 async def test_keys_that_went_while_the_job_ran_are_there_again_when_it_restarts() -> None:
     world = await mpi_world()
     world.jobset_says(counts(active=1, ready=1))

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 # -- the TTL of a JobSet ---------------------------------------------------------------------------------------------
 
 
+RAN_AGAIN = ("runtime", 3, "a finished training ran again when its TTL passed before anybody looked")
+OLD_MIRROR = ("runtime", 5, "a new leader with an old mirror suspended running training")
+MOVED = ("runtime", 6, "evicted and admitted elsewhere between two looks, a job ran on in the first flavor")
+SMALL = ("runtime", 11, "a Retry-After of a day stopped a mirror for a day, and other small things")
+
+
 async def expiring(seconds: int = 5, **spec: Any) -> World:
     world = World()
     tree = runtime()
@@ -36,6 +42,7 @@ def ttl(world: World) -> int | None:
     return found
 
 
+@pytest.mark.finding(*RAN_AGAIN)
 @pytest.mark.parametrize("end", [COMPLETED, BROKEN], ids=["completed", "failed"])
 async def test_a_finished_training_ran_again_when_its_ttl_removed_the_jobset_before_anybody_looked(end: Any) -> None:
     world = await expiring()
@@ -53,6 +60,7 @@ async def test_a_finished_training_ran_again_when_its_ttl_removed_the_jobset_bef
     assert fresh.job_set() is None
 
 
+@pytest.mark.finding(*RAN_AGAIN)
 async def test_a_crash_between_the_end_and_the_ttl_is_made_good() -> None:
     world = await expiring(0)
     world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
@@ -67,6 +75,7 @@ async def test_a_crash_between_the_end_and_the_ttl_is_made_good() -> None:
     assert ttl(fresh) == 0
 
 
+@pytest.mark.finding(*RAN_AGAIN)
 async def test_the_ttl_that_another_controller_gave_a_queued_jobset_is_taken_when_it_starts() -> None:
     world = await expiring(suspend=True)
     jobset = world.job_set()
@@ -109,6 +118,7 @@ async def running_since_admitted() -> tuple[World, World]:
     return leader, follower
 
 
+@pytest.mark.finding(*OLD_MIRROR)
 @pytest.mark.parametrize("silent", [(TRAIN_JOBS, JOB_SETS), (TRAIN_JOBS,)], ids=["both watches", "one watch"])
 async def test_a_new_leader_with_an_old_mirror_suspended_running_training(silent: tuple[Resource, ...]) -> None:
     leader, follower = await running_since_admitted()
@@ -121,6 +131,7 @@ async def test_a_new_leader_with_an_old_mirror_suspended_running_training(silent
     assert not suspended(leader)
 
 
+@pytest.mark.finding(*OLD_MIRROR)
 async def test_a_new_leader_with_an_old_mirror_started_evicted_training() -> None:
     leader, _ = await running_since_admitted()
     follower = leader.restart()
@@ -135,6 +146,7 @@ async def test_a_new_leader_with_an_old_mirror_started_evicted_training() -> Non
     assert suspended(leader)
 
 
+@pytest.mark.finding(*OLD_MIRROR)
 async def test_a_new_leader_that_had_not_seen_the_jobset_suspended_running_training() -> None:
     leader = World().with_runtime()
     leader.put(TRAIN_JOBS, train_job(suspend=True))
@@ -149,6 +161,7 @@ async def test_a_new_leader_that_had_not_seen_the_jobset_suspended_running_train
         assert not suspended(leader)
 
 
+@pytest.mark.finding(*OLD_MIRROR)
 async def test_a_new_leader_with_an_old_mirror_deleted_the_jobset_of_a_trainjob_that_had_been_resumed() -> None:
     leader = await started(activeDeadlineSeconds=60)
     leader.jobset_says(counts(active=1, ready=1))
@@ -197,6 +210,7 @@ async def admitted() -> World:
     return world
 
 
+@pytest.mark.finding(*MOVED)
 @pytest.mark.parametrize("restarted", [False, True])
 @pytest.mark.parametrize("wanted", ["dear", None], ids=["another flavor", "one without a selector"])
 async def test_kueue_evicted_and_readmitted_between_two_looks_and_the_first_flavor_ran_on(
@@ -219,6 +233,7 @@ async def test_kueue_evicted_and_readmitted_between_two_looks_and_the_first_flav
     assert [str(one) for one in world.client.asked] == ["patch trainjobs/status job"]
 
 
+@pytest.mark.finding(*MOVED)
 async def test_kueue_evicted_and_readmitted_between_two_looks_where_it_was_and_nothing_is_stopped() -> None:
     world = await admitted()
     world.edit(suspend=True, runtimePatches=[flavor(None, THEN)])
@@ -227,6 +242,7 @@ async def test_kueue_evicted_and_readmitted_between_two_looks_where_it_was_and_n
     assert (pool(world), suspended(world)) == ("cheap", False)
 
 
+@pytest.mark.finding(*MOVED)
 async def test_another_release_that_renders_otherwise_stops_nothing_that_runs() -> None:
     world = await admitted()
     jobset = world.job_set()
@@ -243,6 +259,7 @@ async def test_another_release_that_renders_otherwise_stops_nothing_that_runs() 
 # -- the deadline ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.finding(*SMALL)
 async def test_a_reconcile_in_trouble_dropped_its_deadline_timer() -> None:
     world = World()  # no runtime: the TrainJob cannot be made to run
     world.put(TRAIN_JOBS, train_job(activeDeadlineSeconds=60))
@@ -258,6 +275,7 @@ async def test_a_reconcile_in_trouble_dropped_its_deadline_timer() -> None:
     assert world.conditions() == [("Failed", "True", "DeadlineExceeded")]
 
 
+@pytest.mark.finding(*SMALL)
 async def test_a_deadline_came_late_while_an_earlier_trainjob_was_waited_for() -> None:
     world = World().with_runtime()
     world.put(TRAIN_JOBS, train_job(meta={"uid": "first"}))
@@ -268,6 +286,7 @@ async def test_a_deadline_came_late_while_an_earlier_trainjob_was_waited_for() -
     assert await world.reconcile() == RequeueAfter(1.0)
 
 
+@pytest.mark.finding(*SMALL)
 async def test_trouble_without_a_deadline_is_raised_as_ever() -> None:
     world = World()
     world.put(TRAIN_JOBS, train_job())

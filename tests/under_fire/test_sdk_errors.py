@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
+pytestmark = pytest.mark.finding(
+    "hub-and-sdk",
+    15,
+    "errors did not pickle, jobs left things to the next, watchers fetched all pods, and other small things",
+)
 RUNTIME = Runtime("r", RuntimeTrainer(TrainerType.CUSTOM_TRAINER, "torch", "i"), RuntimeKind.TRAINING_RUNTIME)
 JOB = TrainJob("x", RUNTIME, [], 1, datetime(2026, 1, 1, tzinfo=UTC), "Failed")
 CAUSE = Cause("OOMKilled", "it took too much", "node-0", 137)

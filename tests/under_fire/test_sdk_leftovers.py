@@ -15,6 +15,11 @@ from trainplane.client.types.trainers import ScriptTrainer
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.finding(
+    "hub-and-sdk",
+    15,
+    "errors did not pickle, jobs left things to the next, watchers fetched all pods, and other small things",
+)
 STATE = """
 import pathlib
 state = pathlib.Path("state.txt")

@@ -20,6 +20,7 @@ from trainplane.kube.testing.server import FakeServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+pytestmark = pytest.mark.finding("hub-and-sdk", 3, "scale_job could lose the TrainJob")
 HERE = Key(NAMESPACE, "llm")
 CODE = ["<my code>"]
 

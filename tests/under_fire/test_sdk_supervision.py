@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.finding(
+    "hub-and-sdk",
+    15,
+    "errors did not pickle, jobs left things to the next, watchers fetched all pods, and other small things",
+)
 PATIENCE = 60.0
 LONG = """
 def fit():

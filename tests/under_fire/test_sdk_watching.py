@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
+pytestmark = pytest.mark.finding(
+    "hub-and-sdk",
+    15,
+    "errors did not pickle, jobs left things to the next, watchers fetched all pods, and other small things",
+)
+
+
 @pytest.fixture
 async def stage() -> AsyncIterator[HubStage]:
     async with TickingClock() as clock, HubServer() as server, server.client(clock=clock) as client:

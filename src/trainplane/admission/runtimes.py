@@ -34,7 +34,7 @@ def validate_runtime(new: Tree, old: Tree | None, *, most_pods: int = MOST_PODS)
     findings = Verdict.of(chain(_judge_pods(new, most_pods), _judge(new))).errors
     warnings: tuple[str, ...] = ()
     if old is None and is_deprecated(new):
-        warnings = (deprecation(str(new.get("kind")), str(trees.get(new, "metadata", "name"))),)
+        warnings = (deprecation(new),)
     if old is not None and new.get("kind") == names.TRAINING_RUNTIME:
         return Verdict(warnings=(*warnings, *(f"no TrainJob can run so: {finding}" for finding in findings)))
     return Verdict(findings, warnings)
@@ -46,9 +46,12 @@ def is_deprecated(runtime: Tree) -> bool:
     return label == names.SUPPORT_DEPRECATED
 
 
-def deprecation(kind: str, name: str) -> str:
-    """Return the warning for whoever creates or uses a deprecated runtime."""
-    return f'{kind} "{name}" is deprecated and will be removed: move to another runtime. See {_POLICY}'
+def deprecation(runtime: Tree) -> str:
+    """Return the warning for whoever creates or uses a deprecated runtime; it names the successor, if there is one."""
+    successor = trees.get(runtime, "metadata", "annotations", names.ANNOTATION_REPLACED_BY)
+    todo = f"use {successor} instead" if isinstance(successor, str) and successor else "move to another runtime"
+    name = trees.get(runtime, "metadata", "name")
+    return f'{runtime.get("kind")} "{name}" is deprecated and will be removed: {todo}. See {_POLICY}'
 
 
 def _judge_pods(runtime: Tree, most: int) -> Iterator[Finding]:

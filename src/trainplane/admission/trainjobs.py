@@ -76,7 +76,7 @@ def validate_trainjob(
         return Verdict()
     notes = Verdict()
     if runtime and is_deprecated(runtime.tree):
-        notes = Verdict(warnings=(deprecation(runtime.view.kind, runtime.view.metadata.name),))
+        notes = Verdict(warnings=(deprecation(runtime.tree),))
     beyond = Verdict.of(judge_allowed(job.tree, None if before is None else before.tree, allowed_patches))
     if before is None:
         return notes + beyond + _validate_create(job, runtime, pipeline)

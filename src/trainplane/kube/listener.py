@@ -110,6 +110,7 @@ class Listener:
         self._sockets: list[socket.socket] = []
         self._server: web.Server | None = None
         self._looking: asyncio.Task[None] | None = None
+        self._draining = False
 
     @property
     def port(self) -> int:
@@ -134,6 +135,14 @@ class Listener:
         for each in sockets:
             loop.add_reader(each, self._accept, loop, each)
         self._looking = loop.create_task(self._look(loop))
+
+    def drain(self) -> None:
+        """Make each answer from now on the last of its connection, so that callers find another replica.
+
+        A connection that stays in use until `stop` closes it may have a request on its way, which its caller does not
+        send again: an API server would tell its user that the webhook failed.
+        """
+        self._draining = True
 
     async def stop(self) -> None:
         """Accept no more, let requests under way end, close."""
@@ -260,7 +269,10 @@ class Listener:
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if (request.content_length or 0) > self._settings.body_limit:
             return web.Response(status=413, text=f"a body of more than {self._settings.body_limit} bytes is not read\n")
-        return await self._handler(request)
+        response = await self._handler(request)
+        if self._draining:
+            response.force_close()
+        return response
 
 
 def _listen(family: int, host: str, port: int, *, reuse_port: bool) -> socket.socket:

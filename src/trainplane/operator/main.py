@@ -159,6 +159,7 @@ class Operator:
         """Ask `run` to come to its end; asked again, not to wait for late reviews."""
         if self.manager.stopping:
             self._ended.set()
+        self.webhooks.listener.drain()
         self.manager.stop()
 
     async def run(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def kueue_cluster() -> Iterator[Cluster]:
     """Return a cluster with JobSet, Kueue, our operator and simulated nodes, shared by the run."""
-    cluster = stage.bring_up(f"kueue-{os.getpid()}", owned=True)
+    cluster = stage.bring_up(f"kueue-{uuid.uuid4().hex[:6]}", owned=True)  # other suites may bring up their own
     try:
         cluster.apply(*runtimes.SHARED, objects.flavor())
         yield cluster

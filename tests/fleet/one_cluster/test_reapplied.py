@@ -51,6 +51,7 @@ def _send(team: Team, way: str, file: str) -> None:
     team.wait("the file to be taken", is_taken)
 
 
+@pytest.mark.finding("semantics", 1, "a file applied again deleted Kueue's entry, so that the queued job never started")
 @pytest.mark.parametrize("way", _SENT)
 def test_a_queued_job_keeps_its_place_and_starts(team: Team, way: str) -> None:
     team.open_queue({"cpu": "2"})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PIPELINE = Pipeline(plugin() for plugin in (*FRAMEWORKS, *COMMON))
 
 
+@pytest.mark.finding("semantics", 5, "pods that Kubernetes refuses passed admission")
 @pytest.mark.parametrize("case", [*REFUSED, *ALLOWED], ids=str)
 def test_both_say_the_same(cluster: Cluster, case: Case) -> None:
     job, runtime = read(case.job("default"), TrainJob), read(case.runtime(), ClusterTrainingRuntime)

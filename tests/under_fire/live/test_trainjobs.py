@@ -41,9 +41,13 @@ def revive(cluster: Cluster) -> None:
     trainplane.wait_ready(cluster)
 
 
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def complete(cluster: Cluster, namespace: str, name: str) -> None:
-    """Return that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Report that a JobSet is done, in the place of JobSet's controller, which agrees: its end is never judged anew."""
+    now = _now()
     done = {"type": "Completed", "status": "True", "reason": "AllJobsCompleted", "message": "done"}
     status = {"status": {"conditions": [{**done, "lastTransitionTime": now}], "terminalState": "Completed"}}
     cluster.kubectl(
@@ -51,6 +55,7 @@ def complete(cluster: Cluster, namespace: str, name: str) -> None:
     )
 
 
+@pytest.mark.finding("runtime", 3, "a finished training ran again when its TTL passed before anybody looked")
 def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
     expiring = runtime("expiring")
     expiring["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = 1
@@ -76,6 +81,8 @@ def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespa
     assert conditions(operated, namespace, "short") == {"Complete": ("True", "AllJobsCompleted")}
 
 
+@pytest.mark.finding("semantics", 7, "an MPI or Flux job deleted and made again could hang on the old one's keys")
+@pytest.mark.finding("runtime", 4, "an MPI job deleted and made again took the old job's keys, which then went")
 def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) -> None:
     mpi = runtime("fire-mpi")
     mpi["metadata"]["labels"] = {f"{GROUP}/framework": "mpi"}
@@ -119,14 +126,21 @@ def test_an_mpi_job_deleted_and_made_again(operated: Cluster, namespace: str) ->
     assert keys["data"] != first["data"]
 
 
+@pytest.mark.finding("runtime", 6, "evicted and admitted elsewhere between two looks, a job ran on in the first flavor")
 def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Cluster, namespace: str) -> None:
     operated.apply(runtime("torch"))
-    operated.apply(train_job(namespace, "moved", suspend=True))
+    waiting = {"manager": _KUEUE, "trainingRuntimeSpec": {"template": {"spec": {}}}}  # as Kueue makes it at creation
+    operated.apply(train_job(namespace, "moved", suspend=True, runtimePatches=[waiting]))
     until(lambda: "Suspended" in conditions(operated, namespace, "moved"), "Suspended")
     patch(operated, namespace, "moved", {"runtimePatches": [_flavor("cheap")], "suspend": False})
     until(lambda: _pools(operated, namespace) == {"cheap"}, "a Job in the first pool")
     try:
         trainplane.uninstall(operated)  # with its webhooks, so that others can write meanwhile
+        ran = operated.get("jobset", "moved", "-n", namespace, "--show-managed-fields")
+        applied = max(one["time"] for one in ran["metadata"]["managedFields"] if one["operation"] == "Apply")
+        until(
+            lambda: _now() > applied, "another second: times have no smaller parts, and what is no younger is no news"
+        )
         for change in (
             {"suspend": True, "runtimePatches": [{"manager": _KUEUE}]},
             {"suspend": False, "runtimePatches": [_flavor("dear")]},
@@ -145,10 +159,9 @@ _KUEUE = "kueue.x-k8s.io/manager"
 def _flavor(pool: str) -> Tree:
     """Return Kueue's patch for a flavor, stamped as admission does."""
     job = {"name": "node", "template": {"spec": {"template": {"spec": {"nodeSelector": {"pool": pool}}}}}}
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "manager": _KUEUE,
-        "time": now,
+        "time": _now(),
         "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
     }
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.findings import Verdict
 
+APPLIED_AGAIN = ("semantics", 1, "a file applied again deleted Kueue's entry, so that the queued job never started")
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 THEN = "2025-01-01T00:00:00Z"
 ME, YOU = "example.com/me", "example.com/you"
@@ -39,15 +40,18 @@ def judged(new: Tree, old: Tree | None = None) -> Verdict:
 
 
 class TestTheEntryComesBack:
+    @pytest.mark.finding(*APPLIED_AGAIN)
     @pytest.mark.parametrize("pod", [{}, PLACED], ids=["queued", "admitted"])
     def test_when_a_file_without_it_is_applied(self, pod: Any) -> None:
         old = stored(entry(ME, time=THEN, nodeSelector={"a": "b"}), entry(KUEUE, time=THEN, **pod))
         assert sent(old, entry(ME, nodeSelector={"a": "b"})).tree == old
 
+    @pytest.mark.finding(*APPLIED_AGAIN)
     def test_when_a_file_without_any_patch_replaces_the_job(self) -> None:
         old = stored(entry(KUEUE, time=THEN))
         assert sent(old).tree == old
 
+    @pytest.mark.finding(*APPLIED_AGAIN)
     def test_while_running_an_unchanged_file_is_no_edit(self) -> None:
         old = stored(entry(ME, time=THEN), entry(KUEUE, time=THEN, **PLACED), suspend=False)
         again = sent(old, entry(ME)).tree

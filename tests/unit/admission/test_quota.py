@@ -88,6 +88,7 @@ class TestSpellingOut:
         job = spell_out(asking(requests={GPU: "1"}), with_resources({}))
         assert resources_of(job) == {"limits": {GPU: "1"}, "requests": {GPU: "1"}}
 
+    @pytest.mark.finding("semantics", 3, "resourcesPerNode vanished on a runtime without mlPolicy")
     def test_what_the_job_says_stays_on_a_runtime_without_a_policy_too(self) -> None:
         given = with_resources({"requests": {"cpu": "1", "memory": "1Gi"}}, policy={})
         given = read({**given.tree, "spec": {"template": given.tree["spec"]["template"]}}, type(given.view))
@@ -128,6 +129,7 @@ class TestSpellingOut:
         same = spell_out(job, runtime(launcher, node, policy=policy))
         assert resources_of(same) == {"limits": {"cpu": "8"}, "requests": {"memory": "1Gi"}}
 
+    @pytest.mark.finding("semantics", 9, "Kueue counted no GPU where training containers differ")
     def test_a_queued_job_that_kueue_would_count_wrongly_is_refused(self) -> None:
         """Actor with GPUs, learner without: to Kueue, memory would be all that either has."""
         actor, learner = replicated_job("actor"), replicated_job("learner")

@@ -94,6 +94,14 @@ class TestRuntime:
             "https://trainer.kubeflow.org/en/latest/operator-guides/runtime.html#runtime-deprecation-policy"
         )
 
+    def test_a_deprecated_runtime_names_its_successor(self) -> None:
+        label = {names.LABEL_SUPPORT: names.SUPPORT_DEPRECATED}
+        old = runtime().put("metadata", "labels", value=label)
+        (warning,) = judged(
+            trainjob(), old.put("metadata", "annotations", names.ANNOTATION_REPLACED_BY, value="v2")
+        ).warnings
+        assert 'ClusterTrainingRuntime "torch" is deprecated and will be removed: use v2 instead.' in warning
+
     def test_what_can_be_judged_without_it_is(self) -> None:
         paths = [finding.path for finding in without_runtime(trainjob(runtimePatches=[entry("kueue")])).errors]
         assert paths == ["spec.runtimeRef", "spec.runtimePatches[0].manager"]
@@ -134,6 +142,7 @@ class TestManagers:
 
 
 class TestNumbers:
+    @pytest.mark.finding("semantics", 11, "numNodes 0 was accepted, and nodes without names got no warning")
     @pytest.mark.parametrize("nodes", [0, -1])
     def test_a_training_has_a_node(self, nodes: int) -> None:
         problem = f"must be 1 or more, not {nodes}: it is a number of pods"

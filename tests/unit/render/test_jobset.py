@@ -8,6 +8,8 @@ from tests.unit.render.objects import PIPELINE, job, node, origin, patch, render
 from trainplane.api import names
 from trainplane.api.tree import get
 
+UNHEARD = ("semantics", 6, "a spec.trainer that reached no container was ignored without a word")
+
 
 @pytest.mark.parametrize("suspend", [True, False])
 def test_suspend_is_the_trainjobs(suspend: bool) -> None:
@@ -70,19 +72,23 @@ class TestATrainerThatNobodyHears:
         assert finding.path == "spec.trainer"
         return finding.problem
 
+    @pytest.mark.finding(*UNHEARD)
     def test_the_label_is_missing(self) -> None:
         said = self.problem(runtime(replicated_job("node")))
         assert said.startswith("image, numNodes would have no effect: no job of the runtime has the label")
 
+    @pytest.mark.finding(*UNHEARD)
     def test_the_label_is_on_the_pods(self) -> None:
         odd = replicated_job("node")
         odd["template"]["spec"]["template"]["metadata"] = {"labels": {names.LABEL_ANCESTOR: "trainer"}}
         assert "that of its pods does not count" in self.problem(runtime(odd))
 
+    @pytest.mark.finding(*UNHEARD)
     def test_the_container_has_another_name(self) -> None:
         odd = replicated_job("work", "trainer", containers=[{"name": "main", "image": "x"}])
         assert "job work of the runtime, which trains, has no container node" in self.problem(runtime(odd))
 
+    @pytest.mark.finding(*UNHEARD)
     def test_a_patch_took_the_label_away(self) -> None:
         change = {"name": "node", "template": {"metadata": {"labels": {names.LABEL_ANCESTOR: "dataset-initializer"}}}}
         entry = {"manager": "a.com/x", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [change]}}}}
@@ -104,6 +110,7 @@ class TestNodesWithoutNames:
         have = have.put("spec", "template", "spec", "network", value={"enableDNSHostnames": named})
         return PIPELINE.validate(job(trainer={"numNodes": nodes}), None, have).warnings
 
+    @pytest.mark.finding("semantics", 11, "numNodes 0 was accepted, and nodes without names got no warning")
     def test_three_of_them_cannot_meet(self) -> None:
         (warning,) = self.warnings(3)
         assert "3 nodes will not find the first one, job-node-0-0.job" in warning

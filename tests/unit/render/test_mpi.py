@@ -258,6 +258,7 @@ class TestValidation:
         (warning,) = PIPELINE.validate(job(), None, mpi(nodes=3)).warnings
         assert "that many launchers" in warning
 
+    @pytest.mark.finding("semantics", 8, "GPUs went to an MPI launcher and to none of its nodes, without a word")
     def test_resources_that_reach_no_node_are_said(self) -> None:
         asked = job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": "8"}}})
         (warning,) = PIPELINE.validate(asked, None, mpi()).warnings

@@ -12,6 +12,8 @@ from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
 from trainplane.api.trainjob import TrainJob
 
+NO_POD = ("semantics", 5, "pods that Kubernetes refuses passed admission")
+
 
 def errors(case: Case) -> list[tuple[str, str]]:
     have = read(case.runtime(), ClusterTrainingRuntime)
@@ -19,6 +21,7 @@ def errors(case: Case) -> list[tuple[str, str]]:
     return [(finding.path, finding.problem) for finding in verdict.errors]
 
 
+@pytest.mark.finding(*NO_POD)
 @pytest.mark.parametrize("case", REFUSED, ids=str)
 def test_what_cannot_be_is_refused_with_the_field(case: Case) -> None:
     found = errors(case)
@@ -55,6 +58,7 @@ def test_an_update_is_judged_for_what_it_changes() -> None:
     assert len(PIPELINE.validate(worse, stored, runtime()).errors) == 1
 
 
+@pytest.mark.finding(*NO_POD)
 def test_a_policy_that_names_no_job() -> None:
     have = runtime(replicated_job("node", "trainer"))
     have = have.put("spec", "template", "spec", "successPolicy", value={"targetReplicatedJobs": ["ghost"]})

@@ -28,6 +28,7 @@ from trainplane.api.tree import get
 from trainplane.render.errors import PatchError, ResolveError
 from trainplane.render.resolve import resolve
 
+UNEQUAL = ("semantics", 2, "a GPU request that is not its limit was accepted, though no pod may have it")
 KUEUE = names.PATCH_MANAGER_KUEUE
 
 
@@ -99,6 +100,7 @@ class TestPatches:
         assert origin(rendered, *in_pod("node", "tolerations", 0)) == "runtime"
         assert origin(rendered, *in_pod("node", "tolerations", 1)) == f"patch {KUEUE}"
 
+    @pytest.mark.finding("semantics", 4, "a manager listed after Kueue overrode its placement")
     @pytest.mark.parametrize("behind", [True, False])
     def test_kueue_has_the_last_word_wherever_it_stands(self, behind: bool) -> None:
         metadata = {"labels": {"kueue.x-k8s.io/podset": "node"}, "annotations": {"kueue.x-k8s.io/workload": "w"}}
@@ -314,6 +316,7 @@ class TestResources:
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["limits"] == HAVE["limits"]
 
+    @pytest.mark.finding(*UNEQUAL)
     @pytest.mark.parametrize("name", ["nvidia.com/gpu", "rdma/hca_shared", "hugepages-2Mi"])
     @pytest.mark.parametrize("kind", ["limits", "requests"])
     @pytest.mark.parametrize("kinds", [("limits", "requests"), ("limits",)], ids=["both", "limit"])
@@ -327,6 +330,7 @@ class TestResources:
         assert resources.get("requests", {}).get(name, "16") == "16"
         assert PIPELINE.validate(asked, None, have).allowed
 
+    @pytest.mark.finding(*UNEQUAL)
     @pytest.mark.parametrize("name", ["nvidia.com/gpu", "hugepages-1Gi"])
     def test_what_is_said_of_both_sides_must_be_equal(self, name: str) -> None:
         asked = job(trainer={"resourcesPerNode": {"limits": {name: "2", "cpu": "1"}, "requests": {name: "1"}}})
@@ -341,6 +345,7 @@ class TestResources:
         rendering = render(job(trainer={"resourcesPerNode": said}), torch(node(resources=HAVE)))
         assert container_of(rendering)["resources"]["claims"] == said["claims"]
 
+    @pytest.mark.finding("semantics", 3, "resourcesPerNode vanished on a runtime without mlPolicy")
     def test_they_reach_the_pods_of_a_runtime_without_a_policy_too(self) -> None:
         said = {"limits": {"cpu": "4"}}
         rendering = render(job(trainer={"resourcesPerNode": said}), runtime(node(resources=HAVE)))

@@ -108,6 +108,7 @@ class TestWorkedExample:
 class TestProcesses:
     """Processes per node: a number if one is said, `auto` on GPUs, else one for each processor."""
 
+    @pytest.mark.finding("semantics", 10, "GPUs by claims made a process for each CPU")
     @pytest.mark.parametrize(
         ("have", "said", "result"),
         [

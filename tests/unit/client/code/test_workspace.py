@@ -58,6 +58,7 @@ def test_the_last_word_counts() -> None:
     assert gitignore.ignores(rules, "a/dir", is_folder=True)
 
 
+@pytest.mark.finding("hub-and-sdk", 6, "tokens in code, requirements and files of the workspace were shipped")
 def test_caches_secrets_and_ignored_files_stay(laptop: Laptop) -> None:
     for path in (
         "train.py",

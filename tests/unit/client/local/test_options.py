@@ -90,6 +90,11 @@ def test_users_mounts_and_folders() -> None:
     assert {"--privileged", "--read-only"} <= set(words)
 
 
+@pytest.mark.finding(
+    "hub-and-sdk",
+    15,
+    "errors did not pickle, jobs left things to the next, watchers fetched all pods, and other small things",
+)
 def test_values_are_never_in_the_command_line() -> None:
     given = {"TOKEN": "secret", "TEXT": "a\nb", "GOOGLE_CREDENTIALS": "{}", "SSH_PRIVATE_KEY": "-----\n", "EMPTY": ""}
     variables = Variables.of(given)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.unit.client.code.stage import Laptop, Notebook
     from trainplane.api.tree import Tree
 
+SHIPPED = ("hub-and-sdk", 6, "tokens in code, requirements and files of the workspace were shipped")
 TOKEN = f"hf_{drawn(34)}"
 
 
@@ -95,6 +96,7 @@ def test_initializers_and_patches_are_looked_at_too() -> None:
     assert "metadata.annotations.note holds a token" in refusal(None, Annotations({"note": f"uses {TOKEN}"}))
 
 
+@pytest.mark.finding(*SHIPPED)
 @pytest.mark.parametrize(
     ("given", "where"),
     [
@@ -118,6 +120,7 @@ def test_an_argument_of_a_script_is_named(laptop: Laptop) -> None:
     assert message.startswith("args[1] holds a token of the Hugging Face hub")
 
 
+@pytest.mark.finding(*SHIPPED)
 def test_a_constant_of_a_notebook_is_named(notebook: Notebook) -> None:
     notebook.run(f"HF_TOKEN = '{TOKEN[:10]}' + '{TOKEN[10:]}'")
     notebook.run("def fit():\n    print(HF_TOKEN)")
@@ -138,6 +141,7 @@ def test_a_line_of_a_script_and_of_a_module_is_named(laptop: Laptop) -> None:
     assert refusal(CustomTrainer(namespace["fit"])).startswith("your script job.py, line 3 (token) holds a token")
 
 
+@pytest.mark.finding(*SHIPPED)
 def test_a_file_of_the_workspace_is_named(laptop: Laptop) -> None:
     laptop.write("a.py", "")
     laptop.write("conf/x.yaml", f"a: 1\nhub:\n  token: {TOKEN}\n")
@@ -162,6 +166,7 @@ def test_what_cannot_be_searched_is_not_shipped(laptop: Laptop, monkeypatch: pyt
         job(ScriptTrainer("a.py", workspace=laptop.folder))
 
 
+@pytest.mark.finding(*SHIPPED)
 @pytest.mark.parametrize(
     ("urls", "place", "variable"),
     [
@@ -176,6 +181,7 @@ def test_an_index_that_one_logs_in_to_is_named(urls: list[str], place: int, vari
     assert f'env={{"{variable}": SecretRef("my-secret", "url")}}' in message
 
 
+@pytest.mark.finding(*SHIPPED)
 @pytest.mark.parametrize(
     "package",
     [

@@ -357,6 +357,19 @@ async def test_who_leaves_in_a_body_is_no_line_of_log(tls: bool, caplog: pytest.
     assert caplog.records == []
 
 
+async def test_who_drains_answers_each_connection_once_more_and_new_ones_too(tls: bool) -> None:
+    async with Server(ok, tls=tls) as server:
+        used = await server.connect()
+        assert await used.ask() == b"HTTP/1.1 200 OK"
+        server.listener.drain()
+        for peer in (used, await server.connect()):
+            await peer.send(GET)
+            async with asyncio.timeout(PATIENCE):
+                head = await peer.reader.readuntil(b"\r\n\r\n")
+            assert b"connection: close" in head.lower()
+            await peer.until_cut()
+
+
 async def test_a_request_on_the_heels_of_an_answer_is_not_lost(tls: bool) -> None:
     """A peer sees the end of an answer before the handler that sent it has returned."""
     go = asyncio.Event()
