@@ -236,14 +236,21 @@ class Listener:
             inbound.opening = None
 
     async def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Cut who is late, and tell now and then how many were cut."""
+        """Cut who is late, and tell now and then how many were cut.
+
+        Time in which this process itself stood still counts against nobody: a starved process would cut all.
+        """
         settings = self._settings
         interval = min(1.0, min(settings.header_seconds, settings.body_seconds, settings.send_seconds) / 4)
         told, next_report = 0, 0.0
+        now = loop.time()
         while True:
+            due = now + interval
             await asyncio.sleep(interval)
             now = loop.time()
+            stood_still = now - due if now - due > interval else 0.0
             for inbound in self.capacity.all():
+                inbound.deadline += stood_still
                 if inbound.deadline <= now:
                     self.capacity.cut(inbound, "late")
             cuts = self.capacity.cuts

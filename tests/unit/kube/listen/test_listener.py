@@ -11,6 +11,7 @@ import os
 import resource
 import socket
 import ssl
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -180,14 +181,28 @@ async def test_a_slow_reader_that_reads_is_not_cut(tls: bool) -> None:
     async def long(_: web.BaseRequest) -> web.Response:
         return web.Response(body=b"x" * (8 << 20))
 
-    async with Server(long, tls=tls, send_seconds=0.5) as server:
+    async with Server(long, tls=tls, send_seconds=1.0) as server:
         peer = await server.connect()
         await peer.send(GET)
-        size = 0
+        size, began = 0, time.monotonic()
         async with asyncio.timeout(PATIENCE):
             while size < 8 << 20:
-                size += len(await peer.reader.read(1 << 18))
-                await asyncio.sleep(0.02)
+                piece = await peer.reader.read(1 << 18)
+                assert piece, server.listener.capacity.cuts
+                size += len(piece)
+                await asyncio.sleep(0.04)
+        assert time.monotonic() - began > 1.0, "the whole takes longer than what waits may wait"
+        assert server.listener.capacity.cuts == {}
+
+
+async def test_time_in_which_the_server_itself_stood_still_counts_against_nobody(tls: bool) -> None:
+    async with Server(read, tls=tls, header_seconds=1.0, body_seconds=1.0) as server:
+        peer = await server.connect()
+        await peer.send(post(3))
+        await asyncio.sleep(0.1)
+        time.sleep(1.5)  # noqa: ASYNC251 the loop stands still
+        await asyncio.sleep(0.3)
+        assert await peer.ask(b"abc") == b"HTTP/1.1 200 OK"
         assert server.listener.capacity.cuts == {}
 
 
