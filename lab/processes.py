@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -40,10 +41,15 @@ class Process:
         return start_time(self.pid) == self.started
 
     def signal(self, number: int) -> None:
-        """Send a signal, unless the process is gone."""
+        """Send a signal, unless the process is gone.
+
+        `nsenter` stops itself with what it runs, and would stay as a stopped process that never ends.
+        """
         if self.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+                if number == signal.SIGCONT and (wrapper := _wrapper(self.pid)):
+                    os.kill(wrapper, number)
 
     def wait_gone(self, seconds: float) -> bool:
         """Wait until it has ended; tell if it has."""
@@ -152,6 +158,16 @@ def start_time(pid: int) -> int | None:
     # A killed process shows as a zombie while its last threads still close its sockets: it is not gone yet.
     ended = not fields or (fields[0] == "Z" and int(fields[17]) <= 1)
     return None if ended else int(fields[19])
+
+
+def _wrapper(pid: int) -> int | None:
+    """Return the `nsenter` that runs a process, if one does."""
+    fields = _stat(pid)
+    parent = int(fields[1]) if fields else 0
+    with contextlib.suppress(OSError):
+        if Path(f"/proc/{parent}/comm").read_text().strip() == "nsenter":
+            return parent
+    return None
 
 
 def _stat(pid: int) -> list[str]:
