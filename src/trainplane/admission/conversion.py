@@ -59,7 +59,7 @@ class Converted:
     warnings: tuple[str, ...] = ()
 
 
-def turn(job: Tree) -> Converted:
+def convert(job: Tree) -> Converted:
     """Return the TrainJob with older fields in today's form; the same tree if there are none.
 
     `numProcPerNode` is not turned here: what its words mean depends on the runtime (`processes`).

@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission.conversion import turn
+from trainplane.admission.conversion import convert
 from trainplane.admission.kueue import is_held_back, with_entry
-from trainplane.admission.processes import turn_processes
+from trainplane.admission.processes import convert_processes
 from trainplane.admission.quota import is_counted, says_nodes, says_resources, spell_out
 from trainplane.admission.rewritten import is_rewritten
 from trainplane.admission.semantic_equality import same, settled
@@ -61,8 +61,8 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
             it makes a difference. Without it a word in `numProcPerNode` stays, and validation refuses it; and
             `resourcesPerNode` stays as it was sent.
     """
-    turned = turn(new)
-    tree, processes = turn_processes(turned.tree, old, runtime)
+    turned = convert(new)
+    tree, processes = convert_processes(turned.tree, old, runtime)
     warnings = [*turned.warnings, processes] if processes else list(turned.warnings)
     tree = _with_kueues(tree, old, warnings)
     spec = tree.get("spec")
@@ -72,7 +72,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
     if runtime is not None and is_counted(tree) and _may_be_spelt_out(tree, old):
         filled = spell_out(tree, runtime)["spec"]
     if old is not None:
-        filled = _keeping_form(filled, turn_processes(turn(old).tree, None, runtime)[0], warnings)
+        filled = _keeping_form(filled, convert_processes(convert(old).tree, None, runtime)[0], warnings)
     stored = trees.get(old, "spec", "runtimePatches")
     filled = _with_patches(filled, stored if isinstance(stored, list) else None, now, warnings)
     return Defaulted(tree if filled is spec else {**tree, "spec": filled}, tuple(warnings))

@@ -44,7 +44,7 @@ class _LeftOut(enum.Enum):
 LEFT_OUT: Final = _LeftOut.LEFT_OUT
 
 
-def turn_processes(job: Tree, stored: Tree | None, runtime: Runtime | None) -> tuple[Tree, str | None]:
+def convert_processes(job: Tree, stored: Tree | None, runtime: Runtime | None) -> tuple[Tree, str | None]:
     """Return the TrainJob with a text in `numProcPerNode` turned, and the warning that says so.
 
     A text that is no number and no word, and a word that cannot be counted, stay as they are.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.admission import edits
 from trainplane.admission.allowed import judge_allowed
-from trainplane.admission.conversion import turn
+from trainplane.admission.conversion import convert
 from trainplane.admission.immutability import judge_immutable
 from trainplane.admission.kueue import judge_entry
 from trainplane.admission.lengths import judge_names
@@ -69,7 +69,7 @@ def validate_trainjob(
     """
     try:
         job = read(new, TrainJob)
-        before = None if old is None else read(turn(old).tree, TrainJob)
+        before = None if old is None else read(convert(old).tree, TrainJob)
     except DecodeError as error:
         return Verdict((Finding(error.path, error.problem),))
     if before is not None and job.view.metadata.deletion_timestamp:

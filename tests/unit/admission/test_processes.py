@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.admission.objects import replicated_job, runtime, trainjob
-from trainplane.admission.processes import turn_processes
+from trainplane.admission.processes import convert_processes
 from trainplane.api import tree as trees
 
 GPUS = {"limits": {"nvidia.com/gpu": 2}}
@@ -45,7 +45,7 @@ def runtime_with(resources: Any = None, says: Any = None) -> Any:
 )
 def test_texts(text: str, own: Any, beneath: Any, says: Any, becomes: int | None) -> None:
     trainer = {"image": "a", "numProcPerNode": text, **({"resourcesPerNode": own} if own else {})}
-    turned, warning = turn_processes(trainjob(trainer=trainer), None, runtime_with(beneath, says))
+    turned, warning = convert_processes(trainjob(trainer=trainer), None, runtime_with(beneath, says))
     assert trees.get(turned, "spec", "trainer", "numProcPerNode") == becomes
     assert type(turned["spec"]["trainer"].get("numProcPerNode")) in {int, type(None)}
     assert turned["spec"]["trainer"]["image"] == "a"
@@ -53,8 +53,8 @@ def test_texts(text: str, own: Any, beneath: Any, says: Any, becomes: int | None
 
 
 def test_warnings_say_what_to_write() -> None:
-    _, number = turn_processes(trainjob(trainer={"numProcPerNode": "4"}), None, None)
-    _, word = turn_processes(trainjob(trainer={"numProcPerNode": "auto"}), None, None)
+    _, number = convert_processes(trainjob(trainer={"numProcPerNode": "4"}), None, None)
+    _, word = convert_processes(trainjob(trainer={"numProcPerNode": "auto"}), None, None)
     assert number == "spec.trainer.numProcPerNode: '4' was stored as the number 4; write: numProcPerNode: 4"
     assert word == "spec.trainer.numProcPerNode: auto was left out, which means the same; leave it out"
 
@@ -77,25 +77,25 @@ def test_warnings_say_what_to_write() -> None:
 def test_what_is_no_count_stays(text: str, own: Any) -> None:
     trainer = {"numProcPerNode": text, **({"resourcesPerNode": own} if own else {})}
     job = trainjob(trainer=trainer)
-    assert turn_processes(job, None, runtime_with()) == (job, None)
+    assert convert_processes(job, None, runtime_with()) == (job, None)
 
 
 @pytest.mark.parametrize("word", ["cpu", "gpu"])
 def test_without_a_runtime_a_word_that_needs_it_stays(word: str) -> None:
     job = trainjob(trainer={"numProcPerNode": word})
-    assert turn_processes(job, None, None) == (job, None)
+    assert convert_processes(job, None, None) == (job, None)
 
 
 def test_own_resources_need_no_runtime() -> None:
     job = trainjob(trainer={"numProcPerNode": "gpu", "resourcesPerNode": GPUS})
-    turned, _ = turn_processes(job, None, None)
+    turned, _ = convert_processes(job, None, None)
     assert turned["spec"]["trainer"]["numProcPerNode"] == 2
 
 
 @pytest.mark.parametrize(("stored", "becomes"), [({"numProcPerNode": 8}, 8), ({}, None)])
 def test_a_word_that_was_turned_once_is_not_counted_again(stored: Any, becomes: int | None) -> None:
     job = trainjob(trainer={"numProcPerNode": "gpu", "resourcesPerNode": GPUS})
-    turned, warning = turn_processes(job, trainjob(trainer=stored), runtime_with())
+    turned, warning = convert_processes(job, trainjob(trainer=stored), runtime_with())
     assert turned["spec"]["trainer"].get("numProcPerNode") == becomes
     assert warning
 
@@ -103,13 +103,13 @@ def test_a_word_that_was_turned_once_is_not_counted_again(stored: Any, becomes: 
 @pytest.mark.parametrize("stored", [trainjob(), trainjob(trainer={"numProcPerNode": "gpu"}), {"spec": None}])
 def test_a_word_that_was_never_turned_is_counted(stored: Any) -> None:
     job = trainjob(trainer={"numProcPerNode": "gpu", "resourcesPerNode": GPUS})
-    turned, _ = turn_processes(job, stored, None)
+    turned, _ = convert_processes(job, stored, None)
     assert turned["spec"]["trainer"]["numProcPerNode"] == 2
 
 
 @pytest.mark.parametrize("trainer", [None, {}, {"numProcPerNode": 4}, {"numProcPerNode": None}, "text", [1]])
 def test_what_is_no_text_is_left_alone(trainer: Any) -> None:
     job = trainjob(trainer=trainer)
-    turned, warning = turn_processes(job, None, None)
+    turned, warning = convert_processes(job, None, None)
     assert turned is job
     assert warning is None

@@ -9,7 +9,7 @@ import msgspec
 from tests.security.fuzz import documents
 from tests.security.fuzz.mutations import ODD_NUMBERS, ODD_TEXTS, Mutator, copied, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from trainplane.admission.conversion import turn
+from trainplane.admission.conversion import convert
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity, parse
@@ -126,10 +126,10 @@ class Generations(Target):
         if not isinstance(job, dict):
             return "no object"
         before = copied(job)
-        turned = turn(job)
+        turned = convert(job)
         if job != before:
             raise BrokenPromiseError("what was sent is changed in place")
-        if turn(turned.tree).tree != turned.tree:
+        if convert(turned.tree).tree != turned.tree:
             raise BrokenPromiseError("what was turned is turned again")
         if any(len(warning) > 256 or not warning.isascii() for warning in turned.warnings):
             raise BrokenPromiseError("a warning that the API server cuts")
