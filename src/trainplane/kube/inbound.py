@@ -41,6 +41,7 @@ class Inbound(web.RequestHandler):
         "_is_early",
         "_receiving",
         "_settings",
+        "_unread",
         "_wire",
         "deadline",
         "opening",
@@ -74,6 +75,7 @@ class Inbound(web.RequestHandler):
         self._answering = False
         self._draining = False
         self._is_early = False
+        self._unread = 0
 
     def cut(self) -> None:
         """Close the connection now; nothing is sent any more, nor waited for."""
@@ -169,10 +171,25 @@ class Inbound(web.RequestHandler):
 
     def pause_writing(self) -> None:
         """Give the peer a deadline to read what waits for it."""
-        self.deadline = self._loop.time() + self._settings.send_seconds
+        self._await_reading(self._loop.time())
         super().pause_writing()
+
+    def is_late(self, now: float) -> bool:
+        """Return whether the present phase should be over.
+
+        A long answer may wait in one piece. Who reads a buffer of it in time has as much time for the next one. With
+        TLS such a piece waits below, where asyncio shows nothing: there the idle time bounds it.
+        """
+        waits = self._unread and self._wire is not None
+        if waits and self._wire.get_write_buffer_size() <= self._unread - BUFFER_BYTES:  # type: ignore[union-attr]
+            self._await_reading(now)
+        return self.deadline <= now
+
+    def _await_reading(self, now: float) -> None:
+        self.deadline = now + self._settings.send_seconds
+        self._unread = self._wire.get_write_buffer_size() if self._wire is not None else 0
 
     def resume_writing(self) -> None:
         """Go on: the peer has read."""
-        self.deadline = math.inf
+        self.deadline, self._unread = math.inf, 0
         super().resume_writing()

@@ -74,7 +74,7 @@ class ListenerSettings:
         header_seconds: for all headers of a request, from their first byte; 10 is the time after which an API server
             has given its webhook up.
         body_seconds: for a whole body, from the end of its headers; 10 for the same reason.
-        send_seconds: how long a peer may leave waiting what is sent to it; 30 outlasts a pause of the network.
+        send_seconds: how long a peer may take to read each 64 KiB that wait for it; 30 outlasts a pause of the network.
     """
 
     port: int
@@ -251,7 +251,7 @@ class Listener:
             stood_still = now - due if now - due > interval else 0.0
             for inbound in self.capacity.all():
                 inbound.deadline += stood_still
-                if inbound.deadline <= now:
+                if inbound.is_late(now):
                     self.capacity.cut(inbound, "late")
             cuts = self.capacity.cuts
             if cuts.total() > told and now >= next_report:

@@ -178,21 +178,35 @@ async def test_whoever_does_not_read_the_answer_is_cut(tls: bool) -> None:
 
 
 async def test_a_slow_reader_that_reads_is_not_cut(tls: bool) -> None:
+    size = 24 << 20  # more than kernels hold of a connection
+
     async def long(_: web.BaseRequest) -> web.Response:
-        return web.Response(body=b"x" * (8 << 20))
+        return web.Response(body=b"x" * size)
 
     async with Server(long, tls=tls, send_seconds=1.0) as server:
         peer = await server.connect()
         await peer.send(GET)
-        size, began = 0, time.monotonic()
+        read, began = 0, time.monotonic()
         async with asyncio.timeout(PATIENCE):
-            while size < 8 << 20:
+            while read < size:
                 piece = await peer.reader.read(1 << 18)
                 assert piece, server.listener.capacity.cuts
-                size += len(piece)
-                await asyncio.sleep(0.04)
-        assert time.monotonic() - began > 1.0, "the whole takes longer than what waits may wait"
+                read += len(piece)
+                await asyncio.sleep(0.02)
+        assert time.monotonic() - began > 1.0, "the whole takes longer than a part of it may"
         assert server.listener.capacity.cuts == {}
+
+
+async def test_a_reader_of_a_long_answer_who_reads_next_to_nothing_is_cut() -> None:
+    async def long(_: web.BaseRequest) -> web.Response:
+        return web.Response(body=b"x" * (24 << 20))
+
+    async with Server(long, tls=False, send_seconds=0.5) as server:
+        peer = await server.connect()
+        await peer.send(GET)
+        await peer.reader.read(100)
+        peer.writer.transport.pause_reading()  # type: ignore[attr-defined] # it reads, too
+        await server.until(lambda: server.listener.capacity.cuts["late"] == 1)
 
 
 async def test_time_in_which_the_server_itself_stood_still_counts_against_nobody(tls: bool) -> None:
