@@ -46,8 +46,9 @@ WORDS = (
     ),
     Declared(
         "warns",
-        "warnings for a deprecated TrainingRuntime, for a TrainingRuntime edited into what would be refused, for a "
-        "patch of `name` or `finalizers`",
+        "warnings for a deprecated TrainingRuntime, which name its successor where the annotation "
+        "`trainplane.dev/replaced-by` does, for a TrainingRuntime edited into what would be refused, for a patch of "
+        "`name` or `finalizers`",
         "the reference warns for ClusterTrainingRuntimes alone and lets the rest pass in silence (§11.12, 26)",
         it.warns_alone,
     ),
