@@ -109,9 +109,11 @@ class Counting:
         self._report = report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that failed in any of its phases, or passed."""
+        """Count a test that failed in any of its phases, was skipped, or passed."""
         if report.failed:
             self._report.failed += 1
+        elif report.skipped:
+            self._report.figures["skipped"] = self._report.figures.get("skipped", 0) + 1
         elif report.when == "call" and report.passed:
             self._report.passed += 1
 
