@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_LIFETIME = dt.timedelta(days=30)
+_LIFETIME = dt.timedelta(days=90)
 """Longer than any lab cluster lives."""
 
 
