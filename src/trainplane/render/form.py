@@ -25,6 +25,8 @@ class _Resources(msgspec.Struct):
 
 
 class _Container(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    image: str | None = None
     command: ListOfTexts = None
     args: ListOfTexts = None
     env: ListOfFields = None
@@ -58,6 +60,8 @@ class _PodTemplate(msgspec.Struct):
 
 
 class _JobSpec(msgspec.Struct):
+    parallelism: int | None = None
+    completions: int | None = None
     template: _PodTemplate | None = None
 
 
@@ -69,6 +73,7 @@ class _JobTemplate(msgspec.Struct):
 class _ReplicatedJob(msgspec.Struct, rename="camel"):
     """Other fields nobody looks into."""
 
+    replicas: int | None = None
     template: _JobTemplate | None = None
     depends_on: ListOfFields = None
 

@@ -18,6 +18,11 @@ def runtime(template: Any) -> Any:
     return document.read({"metadata": {"name": "r"}, "spec": spec}, ClusterTrainingRuntime)
 
 
+def whole(**fields: Any) -> Any:
+    spec = {"mlPolicy": {"mpi": {}}, "template": {"spec": {"replicatedJobs": [{"name": "node", **fields}]}}}
+    return document.read({"metadata": {"name": "r"}, "spec": spec}, ClusterTrainingRuntime)
+
+
 def container(**fields: Any) -> Any:
     return {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "x", **fields}]}}}}
 
@@ -42,3 +47,18 @@ def test_a_runtime_that_no_schema_has_seen_is_refused_with_the_field(template: A
     with pytest.raises(ResolveError, match=r"does not have the form of a JobSet") as refused:
         Pipeline.default().render(job, runtime(template))
     assert f"{field}`" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"replicas": {}},
+        {"replicas": "2"},
+        {"template": {"spec": {"parallelism": []}}},
+        {"template": {"spec": {"completions": "x"}}},
+    ],
+)
+def test_a_count_that_is_no_number_is_refused(fields: Any) -> None:
+    job = document.read({"metadata": {"name": "j", "uid": "1"}, "spec": {"runtimeRef": {"name": "r"}}}, TrainJob)
+    with pytest.raises(ResolveError, match="Expected `int"):
+        Pipeline.default().render(job, whole(**fields))
