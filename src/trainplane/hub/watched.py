@@ -84,11 +84,11 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-def _kubeconfig(sighting: ObjectHeader) -> Tree:
+def _kubeconfig(header: ObjectHeader) -> Tree:
     """Return what is stored of a Secret: a kubeconfig, and of all else that it is there. It may be anybody's."""
     try:
-        data = decoder(_Secret).decode(sighting.raw).data or {}
+        data = decoder(_Secret).decode(header.raw).data or {}
     except MALFORMED:
         data = {}
-    metadata = {"name": sighting.key.name, "namespace": sighting.key.namespace}
+    metadata = {"name": header.key.name, "namespace": header.key.namespace}
     return {"metadata": metadata, "data": {key: data[key] if key == KUBECONFIG_KEY else "" for key in data}}

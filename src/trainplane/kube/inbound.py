@@ -180,8 +180,8 @@ class Inbound(web.RequestHandler):
         A long answer may wait in one piece. Who reads a buffer of it in time has as much time for the next one. With
         TLS such a piece waits below, where asyncio shows nothing: there the idle time bounds it.
         """
-        waits = self._unread and self._wire is not None
-        if waits and self._wire.get_write_buffer_size() <= self._unread - BUFFER_BYTES:  # type: ignore[union-attr]
+        wire = self._wire
+        if self._unread and wire is not None and wire.get_write_buffer_size() <= self._unread - BUFFER_BYTES:
             self._await_reading(now)
         return self.deadline <= now
 

@@ -133,26 +133,26 @@ class Projector:
         except (*MALFORMED, ValueError, KeyError) as error:
             raise _no_object(raw, error) from error
 
-    def project(self, sighting: ObjectHeader) -> Entry:
+    def project(self, header: ObjectHeader) -> Entry:
         """Return what the store keeps of an object; raises StreamError as `read` does."""
-        kept = self._cut(sighting) if self._transform is None else self._transform(sighting)
-        views = {type_: index.view(sighting.raw) for type_, index in self._readers.items()}
+        kept = self._cut(header) if self._transform is None else self._transform(header)
+        views = {type_: index.view(header.raw) for type_, index in self._readers.items()}
         indexed = tuple(index.values(views[index.type]) for index in self._indexes)
         self._encode_into(kept, self._buffer)
         data = bytes(self._buffer)  # of just the right size; `encode` shrinks a larger block and leaves a hole
-        return Entry(data, sighting.resource_version, sighting.uid, indexed)
+        return Entry(data, header.resource_version, header.uid, indexed)
 
-    def _cut(self, sighting: ObjectHeader) -> dict[str, Any]:
+    def _cut(self, header: ObjectHeader) -> dict[str, Any]:
         try:
-            metadata = self._raw_fields(sighting.fields["metadata"])
+            metadata = self._raw_fields(header.fields["metadata"])
         except MALFORMED as error:
-            raise _no_object(sighting.raw, error) from error
+            raise _no_object(header.raw, error) from error
         metadata.pop("managedFields", None)
         if self._metadata is not None:
             metadata = {field: value for field, value in metadata.items() if field in self._metadata}
         # Lists of built-in kinds leave these two out of their items, watches do not: stored text has them always.
         kept: dict[str, Any] = {**self._defaults, "metadata": metadata}
-        for field, value in sighting.fields.items():
+        for field, value in header.fields.items():
             if field not in kept and (self._fields is None or field in self._fields):
                 kept[field] = value
         return kept

@@ -321,16 +321,16 @@ class Reflector:
         self._was_cut = lasted < seconds - 1  # an API server that goes away ends its watches cleanly, but early
 
     def _apply(self, event: WatchEvent) -> None:
-        sighting = self.store.read(event.object)
-        self._deliver(self.store.delete(sighting) if event.type == "DELETED" else self.store.put(sighting))
+        header = self.store.read(event.object)
+        self._deliver(self.store.delete(header) if event.type == "DELETED" else self.store.put(header))
         self._recent.append(self.store.observed)
-        if sighting.resource_version > self.store.observed:
-            self.store.observed = sighting.resource_version
+        if header.resource_version > self.store.observed:
+            self.store.observed = header.resource_version
             self._failures = 0
 
     def _apply_to(self, listing: Relist, event: WatchEvent) -> None:
-        sighting = self.store.read(event.object)
-        self._deliver(self.store.delete(sighting) if event.type == "DELETED" else listing.add(sighting))
+        header = self.store.read(event.object)
+        self._deliver(self.store.delete(header) if event.type == "DELETED" else listing.add(header))
 
     def _resume_at(self) -> int:
         return self._recent[0] if self._recent else self.store.observed

@@ -38,15 +38,15 @@ class Relist:
         self._named: set[Key] | None = set() if len(store) else None
         self._aside: dict[Key, ObjectHeader] = {}
 
-    def add(self, sighting: ObjectHeader) -> tuple[Change, ...]:
+    def add(self, header: ObjectHeader) -> tuple[Change, ...]:
         """Take in an object that the list names; returns what that changed."""
-        key = sighting.key
+        key = header.key
         if self._named is not None:
             self._named.add(key)
-        if sighting.resource_version <= self._floor and not self._force and key not in self._store:
-            self._aside[key] = self._store.read(sighting.raw.copy())  # not a view that keeps its whole page alive
+        if header.resource_version <= self._floor and not self._force and key not in self._store:
+            self._aside[key] = self._store.read(header.raw.copy())  # not a view that keeps its whole page alive
             return ()
-        return self._store.put(sighting, initial=self._initial, force=self._force)
+        return self._store.put(header, initial=self._initial, force=self._force)
 
     def is_stale(self, resource_version: int) -> bool:
         """Whether a list as of `resource_version` is older than what the store has seen."""
@@ -54,8 +54,8 @@ class Relist:
 
     def finish(self, resource_version: int) -> Iterator[Change]:
         """Yield what the end reveals: objects set aside, then missed deletes. Not for a stale list."""
-        for sighting in self._aside.values():
-            yield from self._store.put(sighting, initial=self._initial)
+        for header in self._aside.values():
+            yield from self._store.put(header, initial=self._initial)
         if self._named is not None:
             for key in [key for key in self._store if key not in self._named]:
                 yield from self._store.remove(key, self._deleted_at(key, resource_version))

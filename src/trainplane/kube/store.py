@@ -115,16 +115,16 @@ class Store:
         """Return who an object is, to `put` or `delete` it; raises StreamError for what is no Kubernetes object."""
         return self._projector.read(raw)
 
-    def put(self, sighting: ObjectHeader, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
+    def put(self, header: ObjectHeader, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
         """Store an object; returns what that changed: nothing for a version not newer than the one known.
 
         `force` takes any version that differs: for a server whose history was set back (restored from a backup).
         """
-        key = sighting.key
+        key = header.key
         old = self._entries.get(key)
-        if not self._is_news(old, sighting, force=force):
+        if not self._is_news(old, header, force=force):
             return ()
-        new = self._projector.project(sighting)
+        new = self._projector.project(header)
         self._tombstones.pop(key, None)
         place = (key.namespace, key.name)
         self._entries[place] = new
@@ -135,9 +135,9 @@ class Store:
             return (Change("MODIFIED", key, old, new, initial),)
         return Change("DELETED", key, old, None, initial), Change("ADDED", key, None, new, initial)
 
-    def delete(self, sighting: ObjectHeader) -> tuple[Change, ...]:
+    def delete(self, header: ObjectHeader) -> tuple[Change, ...]:
         """Delete an object as of the version the server deleted it at; returns what that changed."""
-        return self.remove(sighting.key, sighting.resource_version)
+        return self.remove(header.key, header.resource_version)
 
     def remove(self, key: Key, resource_version: int) -> tuple[Change, ...]:
         """Delete what stands at `key`, unless it is newer than `resource_version`; returns what that changed."""
@@ -156,12 +156,12 @@ class Store:
         self._tombstones.clear()
         self.observed = 0
 
-    def _is_news(self, old: Entry | None, sighting: ObjectHeader, *, force: bool) -> bool:
+    def _is_news(self, old: Entry | None, header: ObjectHeader, *, force: bool) -> bool:
         if old is None:
-            return force or sighting.resource_version > self._tombstones.get(sighting.key, -1)
+            return force or header.resource_version > self._tombstones.get(header.key, -1)
         if force:
-            return (old.resource_version, old.uid) != (sighting.resource_version, sighting.uid)
-        return sighting.resource_version > old.resource_version
+            return (old.resource_version, old.uid) != (header.resource_version, header.uid)
+        return header.resource_version > old.resource_version
 
     def _bury(self, key: Key, resource_version: int) -> None:
         earlier = self._tombstones.pop(key, -1)

@@ -32,7 +32,7 @@ class Found(msgspec.Struct, frozen=True):
     data: dict[str, msgspec.Raw] | None = None
 
 
-class Keeper:
+class OnceCreator:
     """Makes what is not there, and judges what is."""
 
     def __init__(self, client: Client, writer: Writer) -> None:

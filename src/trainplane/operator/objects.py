@@ -22,7 +22,7 @@ from trainplane.operator import events, ttl
 from trainplane.operator.adoption import with_fixed_parts_of
 from trainplane.operator.apply_cache import ApplyCache
 from trainplane.operator.budget import Budget
-from trainplane.operator.create_once import Keeper
+from trainplane.operator.create_once import OnceCreator
 from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
@@ -78,8 +78,8 @@ class Objects:
     clock: Clock
 
     def __post_init__(self) -> None:
-        self._keeper = Keeper(self.client, self.writer)
-        self._settled = ApplyCache()
+        self._once = OnceCreator(self.client, self.writer)
+        self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
 
     def pending(self, key: Key) -> bool:
@@ -88,17 +88,17 @@ class Objects:
 
     def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
         """Return a TrainJob's situation, with the digest that its status has, or we have in mind for it."""
-        digest = job.view.status.runtime_digest or self._settled.digest(key, job.view.metadata)
+        digest = job.view.status.runtime_digest or self._apply_cache.digest(key, job.view.metadata)
         return Situation(key, job, jobset, digest)
 
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
-        self._settled.forget(key)
+        self._apply_cache.forget(key)
 
     async def ensure(self, here: Situation) -> events.EventContent | None:
         """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
         job, jobset = here.job, here.jobset
-        if self._settled.holds(here.key, here.meta, jobset):
+        if self._apply_cache.holds(here.key, here.meta, jobset):
             return None
         if jobset is not None:
             if jobset.meta.deletion_timestamp is not None:
@@ -146,7 +146,7 @@ class Objects:
 
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
-        self._settled.note(here.key, here.meta, jobset, here.digest, restarts)
+        self._apply_cache.note(here.key, here.meta, jobset, here.digest, restarts)
 
     async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.EventContent | None:
         """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
@@ -210,7 +210,7 @@ class Objects:
     async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
         """Make what the JobSet's pods need, and return the JobSet."""
         for kept in rendering.kept:
-            await self._keeper.keep(here.meta, kept, is_new=here.jobset is None)
+            await self._once.keep(here.meta, kept, is_new=here.jobset is None)
         *others, body = (rendered.tree for rendered in rendering.objects)
         for tree in others:
             await self.writer.apply(resource_of(tree), tree)

@@ -169,12 +169,12 @@ def pod_of(entry: Entry) -> Pod:
     return entry.decode(Pod)
 
 
-def _stored(sighting: ObjectHeader) -> Any:
+def _stored(header: ObjectHeader) -> Any:
     """Return what is stored of a pod: what is kept of it, or why it is none."""
     try:
-        return parse(sighting.raw)
+        return parse(header.raw)
     except PodRefusedError as error:
-        metadata = {"name": sighting.key.name, "namespace": sighting.key.namespace, "uid": sighting.uid}
+        metadata = {"name": header.key.name, "namespace": header.key.namespace, "uid": header.uid}
         return {"metadata": metadata, "refused": str(error)}
 
 
