@@ -8,7 +8,6 @@ stall is told twice: by the wall's clock, which counts what other processes took
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 import signal
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
+from handover import hand_over
 from objects import JOBSETS, TRAINJOBS
 
 from trainplane.kube.client import Client
@@ -29,8 +29,6 @@ from trainplane.kube.reflector import Reflector
 from trainplane.kube.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trainplane.kube.resource import Key
 
 _TICK_SECONDS = 0.005
@@ -103,16 +101,10 @@ async def main(kubeconfig: str, result: Path, expected: int) -> None:
         meter.stall_seconds, meter.tick = 0.0, _IDLE_TICK_SECONDS
         figures: dict[str, object] = {"begin": begin, "synced": synced, "worked": worked}
         figures |= {"trainjobs": len(trainjobs), "jobsets": len(jobsets)}
-        _write(result, figures)
+        hand_over(result, figures)
         await running
         watching.cancel()
-        _write(result, figures | {"end": meter.figures()})
-
-
-def _write(result: Path, content: Mapping[str, object]) -> None:
-    partial = result.with_suffix(".partial")
-    partial.write_text(json.dumps(content))
-    partial.rename(result)
+        hand_over(result, figures | {"end": meter.figures()})
 
 
 if __name__ == "__main__":

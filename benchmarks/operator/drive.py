@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import uvloop
+from handover import hand_over
 
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
@@ -145,11 +146,11 @@ async def main(mode: str, kubeconfig: str, count: int, result: Path) -> None:
         await _by_writers(names, create)
         await watching
         figures: dict[str, Any] = {"create": _summary(begin, begun, made)}
-        result.with_suffix(".created").write_text(json.dumps(figures))
+        hand_over(result.with_suffix(".created"), figures)
         if mode != "bare":
             await _proceed(result)
             figures["complete"] = await _complete(client, names)
-    result.write_text(json.dumps(figures))  # noqa: ASYNC240 a moment, after the clock
+    hand_over(result, figures)
 
 
 async def _proceed(result: Path) -> None:

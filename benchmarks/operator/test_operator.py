@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FULL = os.environ.get("FULL") == "1"
 SIZES = (1000, 5000) if FULL else (1000,)
 _HERE = Path(__file__).parent
-_PATH = {"PYTHONPATH": f"{REPOSITORY}/src", "PYTHONDONTWRITEBYTECODE": "1"}
+_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}/benchmarks", "PYTHONDONTWRITEBYTECODE": "1"}
 LIFTED_QPS = 5000
 DISTURBED = 0.1
 """Share of the machine above which others took so much of it that speeds of two runs cannot be compared."""
