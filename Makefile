@@ -7,6 +7,7 @@ SHELL := /bin/bash
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -p tests.suite
 VENV := .venv/stamp
+UV := VIRTUAL_ENV=.venv .venv/bin/uv
 
 .PHONY: help
 help: ## list the targets
@@ -14,20 +15,22 @@ help: ## list the targets
 
 $(VENV): requirements/dev.txt pyproject.toml
 	@test -x $(PYTHON) || python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements/dev.txt
-	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@awk '/^[^ ]/ {on = /^uv==/} on' requirements/dev.txt >.venv/uv.txt
+	$(PYTHON) -m pip install --quiet --require-hashes --requirement .venv/uv.txt
+	$(UV) pip install --quiet --compile-bytecode --require-hashes --requirement requirements/dev.txt
+	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: requirements
 requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and without addresses
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
 	  --python-version 3.11 requirements/dev.in --output-file requirements/dev.txt
-	for name in base operator; do $(PYTHON) -m uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+	for name in base operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 
 .PHONY: format
@@ -99,8 +102,8 @@ fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two work
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)
-	$(PYTHON) -m uv venv --quiet --clear --python $(PYTHON) build/official-sdk
-	$(PYTHON) -m uv pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
+	$(UV) venv --quiet --clear --python $(PYTHON) build/official-sdk
+	$(UV) pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
 	@touch $@
 
 .PHONY: sdk
