@@ -14,6 +14,7 @@ from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchTrainJobError
 from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
 from trainplane.kube.errors import NotFoundError
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -93,11 +94,10 @@ def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
     if manager != names.MANAGED_BY_MULTIKUEUE:
         return "Local", None, f"it runs on this cluster: spec.managedBy is {manager}"
     cluster = _cluster(workload)
-    for kind in (names.COMPLETE, names.FAILED):
-        condition = _true(job, kind)
-        if condition is not None:
-            where = f" on {cluster}" if cluster else ""
-            return "Finished", cluster, f"{kind}{where}: {condition.get('message') or condition.get('reason') or ''}"
+    end = finish(conditions_of(job))
+    if end is not None:
+        where = f" on {cluster}" if cluster else ""
+        return "Finished", cluster, f"{end['type']}{where}: {end.get('message') or end.get('reason') or ''}"
     if cluster:
         return "Dispatched", cluster, f"admitted on {cluster}"
     return "Waiting", None, _why_waiting(job, workload)

@@ -26,6 +26,7 @@ from trainplane.hub.check.runtimes import is_absent, wanted
 from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.kube.errors import KubeError
 from trainplane.kube.resource import Key
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,11 +141,7 @@ def users(jobs: Iterable[Tree]) -> dict[tuple[str, Key], list[str]]:
     """
     used: dict[tuple[str, Key], list[str]] = {}
     for job in jobs:
-        conditions = trees.get(job, "status", "conditions") or ()
-        ends = {names.COMPLETE, names.FAILED}
-        if any(one.get("type") in ends and one.get("status") == "True" for one in conditions):
-            continue
-        if not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
+        if is_finished(conditions_of(job)) or not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
             continue
         ref = trees.get(job, "spec", "runtimeRef") or {}
         kind = ref.get("kind") or names.CLUSTER_TRAINING_RUNTIME

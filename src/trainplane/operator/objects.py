@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
-from trainplane.operator import events, ttl
+from trainplane.lifecycle import events
+from trainplane.operator import ttl
 from trainplane.operator.adoption import with_fixed_parts_of
 from trainplane.operator.apply_cache import ApplyCache
 from trainplane.operator.budget import Budget

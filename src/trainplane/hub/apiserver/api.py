@@ -31,13 +31,13 @@ from trainplane.hub.apiserver.readers import Readers
 from trainplane.hub.apiserver.status import warning
 from trainplane.hub.errors import NoLogError, NoSuchTrainJobError, WorkerUnreachableError
 from trainplane.hub.logarchive.collector import HUB
-from trainplane.hub.logarchive.jobs import is_finished
 from trainplane.hub.logarchive.owners import look
 from trainplane.hub.pending import explain as queued
 from trainplane.hub.resources import EVENTS, NAMESPACES, TRAINJOBS
 from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -279,7 +279,7 @@ class Api:
             kept = await self._kept(target, job)
             if kept is not None and kept is await self._kept(target, await self._find(target)):
                 break  # asked, for a mirror may lag behind a namespace that was made again
-            if job is None or is_finished(job):
+            if job is None or is_finished(conditions_of(job)):
                 return
             with contextlib.suppress(TimeoutError):
                 async with self.clock.timeout(1.0):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 from trainplane.hub.errors import HubError, NoSuchWorkerError, NotKeptError, PodRefusedError, RecordError
 from trainplane.hub.logarchive.claims import Claims
 from trainplane.hub.logarchive.follower import GONE, Follower
-from trainplane.hub.logarchive.jobs import is_finished
 from trainplane.hub.logarchive.judge import Judge
 from trainplane.hub.logarchive.keptjob import in_turn
 from trainplane.hub.logarchive.lines import NOTE, note
 from trainplane.hub.logarchive.mirror import Mirror, is_refusal, pod_of
 from trainplane.hub.logarchive.streams import Streams
 from trainplane.kube.errors import KubeError, NotFoundError
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -277,7 +277,7 @@ class LogCollector:
 
     def _look_after(self, kept: KeptJob) -> None:
         job = self._jobs.by_uid(kept.record.uid)
-        self._archive.mark(kept, finished=job is not None and is_finished(job), deleted=job is None)
+        self._archive.mark(kept, finished=job is not None and is_finished(conditions_of(job)), deleted=job is None)
 
     def _take(self, mirror: Mirror, pod: Pod) -> None:
         """Keep a pod that is known to be a TrainJob's; of one that says so, find out."""
@@ -329,7 +329,8 @@ class LogCollector:
         """Keep a pod of a TrainJob, and follow what it prints."""
         try:
             kept_pod = self._archive.put_pod(kept, mirror.name, pod)
-            self._archive.mark(kept, finished=is_finished(job))  # the hub may hear of a job's end before its pods
+            # The hub may hear of a job's end before its pods.
+            self._archive.mark(kept, finished=is_finished(conditions_of(job)))
         except NotKeptError:
             return
         except (HubError, OSError) as error:

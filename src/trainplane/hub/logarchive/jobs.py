@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.placement import newest, place
 from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
@@ -99,17 +98,3 @@ class Jobs:
 
 def _in(namespace: str, labels: dict[str, str]) -> str:
     return f"{namespace}/{labels.get(LABEL_JOB_UID, '')}"
-
-
-def is_finished(job: Tree) -> bool:
-    """Return whether a TrainJob is Complete or Failed."""
-    return finish_of(job) is not None
-
-
-def finish_of(job: Tree) -> Tree | None:
-    """Return the condition that says how a TrainJob ended, None while it has not."""
-    for kind in (names.COMPLETE, names.FAILED):
-        condition: Tree | None = trees.get(job, "status", "conditions", ("type", kind))
-        if condition is not None and condition.get("status") == "True":
-            return condition
-    return None

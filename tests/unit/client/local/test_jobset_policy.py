@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.client.local.documents import job, plan
+from trainplane.api.trainjob import JobStatus
 from trainplane.client.backends.local.jobset_policy import PodState, Standing, decide
 from trainplane.client.backends.local.pods import Place, Plan
 
@@ -14,7 +15,7 @@ def state(job_name: str, number: int, phase: str, *, ready: bool = False) -> Pod
 def end(made: Plan, pods: list[PodState], failures: dict[tuple[str, int], int], restarts: int = 0) -> tuple[str, str]:
     condition = decide(made, pods, failures, restarts).condition
     assert condition
-    return condition["type"], condition["reason"]
+    return condition.type, condition.reason
 
 
 def test_all_pods_start_at_once() -> None:
@@ -46,12 +47,12 @@ def test_a_job_waits_for_another(status: str, phase: str, ready: bool, starts: b
 
 def test_all_that_must_succeed_has() -> None:
     done = [state("node", 0, "Succeeded"), state("node", 1, "Succeeded")]
-    assert end(plan(), done, {}) == ("Complete", "AllJobsCompleted")
+    assert end(plan(), done, {}) == ("Completed", "AllJobsCompleted")
     launched = plan(job("node"), job("launcher", 1), successPolicy={"targetReplicatedJobs": ["launcher"]})
     pods = [state("node", 0, "Running"), state("launcher", 0, "Succeeded")]
-    assert end(launched, pods, {}) == ("Complete", "AllJobsCompleted")
+    assert end(launched, pods, {}) == ("Completed", "AllJobsCompleted")
     either = plan(job("a", 1), job("b", 1), successPolicy={"operator": "Any"})
-    assert end(either, [state("a", 0, "Succeeded"), state("b", 0, "Running")], {}) == ("Complete", "AllJobsCompleted")
+    assert end(either, [state("a", 0, "Succeeded"), state("b", 0, "Running")], {}) == ("Completed", "AllJobsCompleted")
 
 
 def test_a_job_that_failed_once_too_often_fails_all() -> None:
@@ -88,11 +89,9 @@ def test_rules_of_the_failure_policy(rule: dict[str, object], restart: bool, cou
 def test_jobs_are_counted_as_jobset_counts_them() -> None:
     (node,) = plan().jobs
     running = [state("node", 0, "Running", ready=True), state("node", 1, "Running", ready=True)]
-    assert Standing.of(node, running, {}).status() == {
-        "name": "node", "ready": 1, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0,
-    }  # fmt: skip
+    assert Standing.of(node, running, {}).status() == JobStatus("node", ready=1, active=1)
     half = [state("node", 0, "Succeeded"), state("node", 1, "Running", ready=True)]
-    assert Standing.of(node, half, {}).status()["ready"] == 1
+    assert Standing.of(node, half, {}).status().ready == 1
     done = [state("node", 0, "Succeeded"), state("node", 1, "Succeeded")]
-    assert Standing.of(node, done, {}).status()["succeeded"] == 1
-    assert Standing.of(node, [], {}).status(suspended=True)["suspended"] == 1
+    assert Standing.of(node, done, {}).status().succeeded == 1
+    assert Standing.of(node, [], {}).status(suspended=True).suspended == 1

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.lifecycle.events import EventContent
 
 Tree = dict[str, Any]
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.container.engine import Engine
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.runner import Launch
+    from trainplane.lifecycle.events import EventContent
 
 NETWORKS: Final = ipaddress.IPv4Network("10.192.0.0/11")
 """Where networks of jobs are taken from."""

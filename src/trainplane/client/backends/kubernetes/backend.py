@@ -23,7 +23,7 @@ from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
-from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.pods import job_of
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
@@ -32,6 +32,7 @@ from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.config import load_config
 from trainplane.kube.transport import TransportSettings
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -190,7 +191,7 @@ class KubernetesBackend:
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(job) and found.cause and found.cause.step is None:
+            if is_finished(conditions_of(job)) and found.cause and found.cause.step is None:
                 found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
         return found
 

@@ -24,10 +24,10 @@ from trainplane.client.backends.kubernetes.podlog import PodLog
 from trainplane.client.backends.kubernetes.resources import PODS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.jobs import is_finished
 from trainplane.client.reading.pods import created, place_of
 from trainplane.client.reading.steps import NODE, name_places, number_places
 from trainplane.kube.errors import KubeError
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -73,7 +73,7 @@ class Reading:
         """Yield what there is; raises NotFoundError for a step that there is not, and where pods and logs are gone."""
         check_steps(job, pods, wanted)
         name = str(trees.get(job, "metadata", "name"))
-        if not pods and is_finished(job):
+        if not pods and is_finished(conditions_of(job)):
             raise NotFoundError(f"the pods of TrainJob {name} are gone, and their logs with them")
         # All must be open at once for none to hold up the others; of very many, lines wait for their turn in memory.
         waiting = MergeSettings.waiting if len(pods) <= STREAMS else sys.maxsize
@@ -283,7 +283,7 @@ def check_steps(job: Tree, pods: Sequence[Tree], wanted: Wanted) -> None:
     """See that the steps that are asked for are there, or may come; raises NotFoundError that names those there are."""
     there = set(name_places(pods, job).values())
     for step in sorted(wanted.steps or ()):
-        if step not in there and (is_finished(job) or not _may_come(job, step)):
+        if step not in there and (is_finished(conditions_of(job)) or not _may_come(job, step)):
             name = trees.get(job, "metadata", "name")
             known = f": there are {', '.join(sorted(there))}" if there else ""
             raise NotFoundError(f"TrainJob {name} has no step {step!r}{known}")

@@ -19,7 +19,6 @@ from trainplane.client.backends.kubernetes.failures import translate
 from trainplane.client.backends.kubernetes.resources import PODS, TRAIN_JOBS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.jobs import is_finished
 from trainplane.client.reading.moments import BEGINNING, read_moment
 from trainplane.client.reading.pods import created
 from trainplane.kube.backoff import Backoff
@@ -28,6 +27,7 @@ from trainplane.kube.observer import Unobserved
 from trainplane.kube.reflector import Reflector, ReflectorSettings
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,7 +106,7 @@ class Mirror:
     @property
     def is_over(self) -> bool:
         """Whether the TrainJob has finished or is gone, so that no pod of it will start any more."""
-        return self.gone or is_finished(self.job)
+        return self.gone or is_finished(conditions_of(self.job))
 
     async def __aenter__(self) -> Self:
         self._tasks = [asyncio.create_task(_run(reflector)) for reflector in self._reflectors]

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.meta import Condition
+from trainplane.api.trainjob import JobStatus
 from trainplane.client.backends.local.pods import COMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trainplane.api.tree import Tree
     from trainplane.client.backends.local.pods import JobPlan, Place, Plan
 
 BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
@@ -41,8 +42,8 @@ class Decision:
     """What to do next."""
 
     start: tuple[Place, ...] = ()
-    condition: Tree | None = None
-    """The condition with which the job is over."""
+    condition: Condition | None = None
+    """The JobSet's condition with which the job is over."""
     restart: bool = False
     counts: bool = True
     """Whether a restart counts towards the most that there may be."""
@@ -63,7 +64,7 @@ def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, in
         return _after_failure(plan, failed, restarts)
     if _is_complete(plan, jobs):
         message = f"all Jobs of {', '.join(job.name for job in plan.jobs if job.name in plan.succeeds_with)} completed"
-        return Decision(condition=_condition(names.COMPLETE, ALL_COMPLETED, message))
+        return Decision(condition=Condition(names.JOBSET_COMPLETED, "True", ALL_COMPLETED, message))
     return Decision(start=tuple(_due(plan, jobs, pods)))
 
 
@@ -95,16 +96,16 @@ class Standing:
                 ready.add(replica)
         return cls(job, frozenset(succeeded), frozenset(failed), frozenset(active), frozenset(ready))
 
-    def status(self, *, suspended: bool = False) -> Tree:
-        """Return the entry of status.jobsStatus."""
-        return {
-            "name": self.job.name,
-            "ready": len(self.ready - self.succeeded - self.failed) if not suspended else 0,
-            "succeeded": len(self.succeeded),
-            "failed": len(self.failed),
-            "active": len(self.active),
-            "suspended": self.job.replicas if suspended else 0,
-        }
+    def status(self, *, suspended: bool = False) -> JobStatus:
+        """Return the entry of the JobSet's status."""
+        return JobStatus(
+            name=self.job.name,
+            ready=len(self.ready - self.succeeded - self.failed) if not suspended else 0,
+            succeeded=len(self.succeeded),
+            failed=len(self.failed),
+            active=len(self.active),
+            suspended=self.job.replicas if suspended else 0,
+        )
 
     def is_met(self, status: str) -> bool:
         """Return whether others that wait for this status may start."""
@@ -124,19 +125,16 @@ def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
     )
     action = rule.action if rule else "RestartJobSet"
     if action == "FailJobSet":
-        return Decision(
-            condition=_condition(
-                names.FAILED, FAIL_ACTION, f"Job {name} failed, and the runtime's failurePolicy ends the TrainJob then"
-            )
-        )
+        message = f"Job {name} failed, and the runtime's failurePolicy ends the TrainJob then"
+        return Decision(condition=Condition(names.JOBSET_FAILED, "True", FAIL_ACTION, message))
     if action == "RestartJobSetAndIgnoreMaxRestarts":
         return Decision(restart=True, counts=False)
     if restarts < plan.max_restarts:
         return Decision(restart=True)
     if plan.max_restarts:
         message = f"Job {name} failed after {restarts} restart{'s' * (restarts != 1)}, as many as there may be"
-        return Decision(condition=_condition(names.FAILED, REACHED_MAX_RESTARTS, message))
-    return Decision(condition=_condition(names.FAILED, FAILED_JOBS, f"Job {name} failed"))
+        return Decision(condition=Condition(names.JOBSET_FAILED, "True", REACHED_MAX_RESTARTS, message))
+    return Decision(condition=Condition(names.JOBSET_FAILED, "True", FAILED_JOBS, f"Job {name} failed"))
 
 
 def _is_complete(plan: Plan, jobs: Mapping[str, Standing]) -> bool:
@@ -156,7 +154,3 @@ def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> 
             alive = sum(pod.phase in {"Pending", "Running"} for pod in pods if pod.place[:2] == (job.name, replica))
             free = [place for place in job.places if place.replica == replica and place not in taken]
             yield from free[: max(0, job.parallelism - alive)]
-
-
-def _condition(kind: str, reason: str, message: str) -> Tree:
-    return {"type": kind, "status": "True", "reason": reason, "message": message}

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.client.backends.local import podstatus, values, volumes
-from trainplane.client.backends.local.events import EventContent
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import ON_FAILURE, main_container
 from trainplane.client.backends.local.podstatus import CONTAINERS, INIT
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
 from trainplane.client.errors import TrainplaneError
+from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.volumes import Mount
+    from trainplane.lifecycle.events import EventContent
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.backends.local.pods import Place, Plan
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
+    from trainplane.lifecycle.events import EventContent
 
 MEMORY_SECONDS: Final = 0.25
 """Between two looks at the memory of a container that has a limit."""
