@@ -59,7 +59,7 @@ def finish(conditions: Iterable[Shown]) -> Shown | None:
 
 def is_finished(conditions: Iterable[Stated | Tree]) -> bool:
     """Return whether a TrainJob is over, for better or worse."""
-    return any(_true_type(condition) in ENDS for condition in conditions)
+    return finish(conditions) is not None
 
 
 def is_stopped(conditions: Iterable[Condition]) -> bool:

@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     from trainplane.hub.apiserver.logquery import LogQuery, Run
     from trainplane.hub.logarchive.archive import Archive
     from trainplane.hub.logarchive.collector import LogCollector
-    from trainplane.hub.logarchive.follower import Follower
     from trainplane.hub.logarchive.jobs import Jobs
     from trainplane.hub.logarchive.keptjob import KeptJob
+    from trainplane.hub.logarchive.sink import JournalSink
     from trainplane.hub.workers import Workers
     from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
+    from trainplane.kube.logfollower import Follower
 
 log = logging.getLogger(__name__)
 
@@ -338,8 +339,8 @@ async def _limited(chunks: AsyncGenerator[bytes, None], limit: int | None) -> As
                 return
 
 
-def _runs(follower: Follower) -> bool:
-    status = follower.pod.pod.status_of(follower.container)
+def _runs(follower: Follower[JournalSink]) -> bool:
+    status = follower.sink.pod.pod.status_of(follower.container)
     return status is not None and (status.state is None or status.state.waiting is None)
 
 
