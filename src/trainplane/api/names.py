@@ -32,6 +32,10 @@ COSCHEDULING_API_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"
 VOLCANO_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 POD_GROUP: Final = "PodGroup"
 
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+KUEUE_VERSION: Final = "v1beta2"
+"""The version of Kueue's objects that we speak; served from Kueue 0.15 on."""
+
 HUB_GROUP: Final = "hub.trainplane.dev"
 HUB_VERSION: Final = "v1alpha1"
 """The hub's view of TrainJobs: an API that the hub serves and the SDK reads."""
@@ -91,6 +95,12 @@ FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLET
 
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
+LABEL_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+"""On a Workload: the uid of the job it stands for."""
+LABEL_MULTIKUEUE_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
+"""On what MultiKueue made on a worker: which hub made it."""
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+"""On a worker's copy of a job, a label or an annotation: its Workload, which has the same name on the hub."""
 LABEL_COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 ANNOTATION_VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchTrainJobError
-from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
 from trainplane.kube.errors import NotFoundError
 from trainplane.lifecycle.conditions import conditions_of, finish
+from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,7 +66,7 @@ def place(job: Tree, workload: Tree | None) -> Placement:
 async def find(hub: Client, namespace: str, name: str) -> Placement:
     """Return where a TrainJob is; raises NoSuchTrainJobError."""
     try:
-        job = await hub.get(TRAINJOBS, name, namespace)
+        job = await hub.get(TRAIN_JOBS, name, namespace)
     except NotFoundError as error:
         raise NoSuchTrainJobError(namespace, name) from error
     return place(job, await workload_of(hub, job))
@@ -75,7 +75,7 @@ async def find(hub: Client, namespace: str, name: str) -> Placement:
 async def workload_of(cluster: Client, job: Tree) -> Tree | None:
     """Return the Workload of a job, on the cluster where the job was read, or None if Kueue has made none."""
     metadata = job["metadata"]
-    labels = {LABEL_JOB_UID: metadata["uid"]}
+    labels = {names.LABEL_JOB_UID: metadata["uid"]}
     return newest(await cluster.list_all(WORKLOADS, metadata["namespace"], labels=labels))
 
 

@@ -23,10 +23,10 @@ from trainplane.hub.check.dispatch import trace
 from trainplane.hub.check.facts import Unseen, each
 from trainplane.hub.check.gather import gather
 from trainplane.hub.check.runtimes import is_absent, wanted
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.kube.errors import KubeError
 from trainplane.kube.resource import Key
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,7 +164,7 @@ async def carry_out(steps: Sequence[Step], clients: Mapping[str, Client]) -> tup
 async def _jobs(client: Client) -> list[Tree]:
     """Return a worker's TrainJobs; what cannot be seen is taken for unused, as the refusal of a write will tell."""
     try:
-        return await client.list_all(TRAINJOBS)
+        return await client.list_all(TRAIN_JOBS)
     except KubeError:
         return []
 

@@ -18,8 +18,8 @@ from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
 from trainplane.lifecycle.status import JobSetStatus
 from trainplane.operator.metrics import TALLY
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 from trainplane.operator.runtime_users import QUEUED
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document

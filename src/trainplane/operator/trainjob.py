@@ -31,7 +31,7 @@ from trainplane.operator import status
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
 from trainplane.operator.ownership import check_owner
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

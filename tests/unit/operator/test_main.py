@@ -19,8 +19,8 @@ from trainplane.kube.resource import Key
 from trainplane.kube.testing.server import FakeServer
 from trainplane.operator import __main__ as entry
 from trainplane.operator.main import Operator
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

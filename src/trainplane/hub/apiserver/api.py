@@ -33,11 +33,11 @@ from trainplane.hub.errors import NoLogError, NoSuchTrainJobError, WorkerUnreach
 from trainplane.hub.logarchive.collector import HUB
 from trainplane.hub.logarchive.owners import look
 from trainplane.hub.pending import explain as queued
-from trainplane.hub.resources import EVENTS, NAMESPACES, TRAINJOBS
 from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import EVENTS, NAMESPACES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -135,13 +135,13 @@ class Api:
 
     async def _find(self, target: Target) -> Tree | None:
         try:
-            return await self.hub.get(TRAINJOBS, target.name, target.namespace)
+            return await self.hub.get(TRAIN_JOBS, target.name, target.namespace)
         except NotFoundError:
             return None
 
     async def _list(self, request: web.BaseRequest, namespace: str) -> web.Response:
         found = await self.hub.list_all(
-            TRAINJOBS,
+            TRAIN_JOBS,
             namespace or None,
             labels=request.query.get("labelSelector"),
             fields=request.query.get("fieldSelector"),

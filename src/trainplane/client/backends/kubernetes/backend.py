@@ -12,13 +12,6 @@ from trainplane.client.backends.kubernetes.failures import translate, translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    EVENTS,
-    PODS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
@@ -33,6 +26,7 @@ from trainplane.kube.clock import SystemClock
 from trainplane.kube.config import load_config
 from trainplane.kube.transport import TransportSettings
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

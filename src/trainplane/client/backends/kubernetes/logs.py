@@ -21,13 +21,13 @@ from trainplane.client.backends.kubernetes.hublog import RankLog
 from trainplane.client.backends.kubernetes.merging import Merger, MergeSettings
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
-from trainplane.client.backends.kubernetes.resources import PODS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.pods import created, place_of
 from trainplane.client.reading.steps import NODE, name_places, number_places
 from trainplane.kube.errors import KubeError
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import PODS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import translate
-from trainplane.client.backends.kubernetes.resources import PODS, TRAIN_JOBS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.moments import BEGINNING, read_moment
@@ -28,6 +27,7 @@ from trainplane.kube.reflector import Reflector, ReflectorSettings
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import PODS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.errors import JobTimeoutError, RefusedError, UnreachableError
 from trainplane.kube import errors as kube
 from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
