@@ -274,7 +274,7 @@ class Api:
     async def _follow(self, target: Target, query: LogQuery, now: int) -> AsyncGenerator[bytes, None]:
         """Yield a followed log's text, from whenever there is some."""
         while True:
-            news = self.archive.news
+            news = self.archive.news.next
             # One that was made a moment ago is not in the mirror yet; one that is gone is only seen by asking.
             job = self.jobs.get(target.namespace, target.name) or await self._find(target)
             kept = await self._kept(target, job)

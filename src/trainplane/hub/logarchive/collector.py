@@ -220,7 +220,7 @@ class LogCollector:
             for pod in [pod for pod in kept.pods.values() if pod.cluster == name]:
                 for journal in pod.runs.values():
                     self._note_removal(kept, journal, name)
-                kept.tell()
+                kept.news.notify()
         self.streams.pop(name, None)
 
     def _note_removal(self, kept: KeptJob, journal: Journal, name: str) -> None:
@@ -383,7 +383,7 @@ class LogCollector:
             self._followers.pop((uid, follower.container), None)
             if not any(pod == uid for pod, _ in self._followers):
                 follower.sink.pod.rest()
-            follower.sink.job.tell()
+            follower.sink.job.news.notify()
 
     def _client(self, cluster: str) -> Client:
         if cluster not in self.mirrors:
@@ -409,4 +409,4 @@ class LogCollector:
             return
         for journal in list(pod.runs.values()):
             self._archive.finish(kept, journal, GONE)
-        kept.tell()
+        kept.news.notify()

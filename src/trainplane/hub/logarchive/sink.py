@@ -101,7 +101,7 @@ class JournalSink(Sink[Journal]):
         for (container, _), journal in list(self.pod.runs.items()):
             if container == self.container:
                 self.archive.finish(self.job, journal, GONE)
-        self.job.tell()
+        self.job.news.notify()
 
 
 def state_of(pod: Pod, container: str) -> ContainerState:

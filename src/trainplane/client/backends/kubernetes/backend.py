@@ -195,7 +195,7 @@ class KubernetesBackend:
         async with Mirror(self._client, self.namespace, name, self._hub, self._clock) as mirror:
             runtime = await self._runtime_of(mirror.job)
             while not mirror.gone:
-                news = mirror.news
+                news = mirror.news.next
                 job = read_job(mirror.job, mirror.pods, runtime=runtime, view=mirror.view)
                 if job != last:
                     last = job

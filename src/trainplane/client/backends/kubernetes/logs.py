@@ -159,7 +159,7 @@ class _Following:
     async def _watch(self) -> None:
         last_look = False
         while True:
-            news, over = self._mirror.news, self._mirror.is_over
+            news, over = self._mirror.news.next, self._mirror.is_over
             self._take(self._mirror.pods)
             if over and not last_look:
                 last_look = True
