@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import as_number
 from trainplane.client.reading.causes import find_cause, is_held
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import STARTED, as_number, newest, phase_of, variable, worker
+from trainplane.client.reading.pods import STARTED, newest, phase_of, variable, worker
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import has_launcher, is_training, read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
@@ -107,7 +108,7 @@ def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> boo
     if bounds and bounds[0] < bounds[1]:
         return started >= bounds[0]
     if has_launcher(training.values(), job):
-        launched = any(place.role == names.JOB_LAUNCHER for place in training)
+        launched = any(place.replicated_job == names.JOB_LAUNCHER for place in training)
         return launched and started == len(training) >= nodes
     return started == len(training) >= nodes
 

@@ -116,10 +116,10 @@ def ranks(job: KeptJob) -> dict[Rank, list[KeptPod]]:
     found: dict[Rank, list[KeptPod]] = {}
     widths: dict[str, int] = {}
     for pod in job.pods.values():
-        widths[pod.step] = max(widths.get(pod.step, 1), pod.place[1] + 1)
+        widths[pod.step] = max(widths.get(pod.step, 1), pod.index.completion_index + 1)
     for pod in in_turn(job.pods.values()):
-        job_index, index = pod.place
-        found.setdefault(Rank(pod.step, job_index * widths[pod.step] + index), []).append(pod)
+        number = pod.index.job_index * widths[pod.step] + pod.index.completion_index
+        found.setdefault(Rank(pod.step, number), []).append(pod)
     return dict(sorted(found.items()))
 
 

@@ -81,7 +81,7 @@ class KeptPod:
         self.cluster = cluster
         self.name = pod.name
         self.step = pod.step
-        self.place = pod.place
+        self.index = pod.index
         self.created = pod.metadata.creation_timestamp or ""
         """When it was made, by its own cluster's clock and as its API server writes it."""
         self.containers = pod.containers

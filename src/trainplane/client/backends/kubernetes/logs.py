@@ -23,7 +23,7 @@ from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.pods import created, place_of
+from trainplane.client.reading.pods import created, index_of
 from trainplane.client.reading.steps import NODE, name_places, number_places
 from trainplane.kube.errors import KubeError
 from trainplane.lifecycle.conditions import conditions_of, is_finished
@@ -32,10 +32,10 @@ from trainplane.resources import PODS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.hub import Hub
     from trainplane.client.backends.kubernetes.merging import Source
-    from trainplane.client.reading.pods import Place
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -103,16 +103,16 @@ class Reading:
                 for place, number in number_places(pods).items()
                 if wanted.has(called[place])
             ]
-        steps = [(called[place], pod) for pod in sorted(pods, key=created) if (place := place_of(pod))]
+        steps = [(called[place], pod) for pod in sorted(pods, key=created) if (place := index_of(pod))]
         return [
             PodLog(self.client, pod, merger.source(step), self.clock, follow=False, tail=wanted.tail)
             for step, pod in steps
             if wanted.has(step)
         ]
 
-    def rank(self, name: str, place: Place, source: Source, **options: Any) -> RankLog:
+    def rank(self, name: str, place: PodIndex, source: Source, **options: Any) -> RankLog:
         """Return the reader of a rank of a dispatched job."""
-        return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.role, **options)
+        return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.replicated_job, **options)
 
     async def follow(self, name: str, wanted: Wanted) -> AsyncGenerator[LogLine, None]:
         """Yield what is printed from the first line on, until the TrainJob is over."""
@@ -181,7 +181,7 @@ class _Following:
             return
         present = set()
         for pod in sorted(pods, key=created):
-            place, uid = place_of(pod), trees.get(pod, "metadata", "uid")
+            place, uid = index_of(pod), trees.get(pod, "metadata", "uid")
             if place is None or not self._wanted.has(called[place]):
                 continue
             present.add(uid)
@@ -195,7 +195,7 @@ class _Following:
         for uid in self._readers.keys() - present:
             self._finish(uid)
 
-    def _take_ranks(self, pods: Sequence[Tree], called: Mapping[Place, str]) -> None:
+    def _take_ranks(self, pods: Sequence[Tree], called: Mapping[PodIndex, str]) -> None:
         for place, number in number_places(pods).items():
             if place not in self._readers and self._wanted.has(called[place]):
                 reader = self._reading.rank(

@@ -19,7 +19,8 @@ from trainplane.client.backends.local.pods import COMPLETE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trainplane.client.backends.local.pods import JobPlan, Place, Plan
+    from trainplane.api.podindex import PodIndex
+    from trainplane.client.backends.local.pods import JobPlan, Plan
 
 BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 ALL_COMPLETED: Final = "AllJobsCompleted"
@@ -32,7 +33,7 @@ FAIL_ACTION: Final = "FailJobSetFailurePolicyAction"
 class PodState:
     """As much of a pod as decides what comes next."""
 
-    place: Place
+    place: PodIndex
     phase: str
     ready: bool = False
 
@@ -41,7 +42,7 @@ class PodState:
 class Decision:
     """What to do next."""
 
-    start: tuple[Place, ...] = ()
+    start: tuple[PodIndex, ...] = ()
     condition: Condition | None = None
     """The JobSet's condition with which the job is over."""
     restart: bool = False
@@ -83,7 +84,7 @@ class Standing:
         """Count the pods of a replicated job."""
         succeeded, failed, active, ready = set[int](), set[int](), set[int](), set[int]()
         for replica in range(job.replicas):
-            mine = [pod for pod in pods if (pod.place.job, pod.place.replica) == (job.name, replica)]
+            mine = [pod for pod in pods if (pod.place.replicated_job, pod.place.job_index) == (job.name, replica)]
             done = sum(pod.phase == "Succeeded" for pod in mine)
             alive = [pod for pod in mine if pod.phase in {"Pending", "Running"}]
             if failures.get((job.name, replica), 0) > job.retries:
@@ -144,7 +145,7 @@ def _is_complete(plan: Plan, jobs: Mapping[str, Standing]) -> bool:
     return bool(wanted) and all(len(standing.succeeded) >= standing.job.replicas for standing in wanted)
 
 
-def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[Place]:
+def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[PodIndex]:
     """Yield the places whose pod may start and is not there."""
     taken = {pod.place for pod in pods if pod.phase != "Failed"}
     for job in plan.jobs:
@@ -152,5 +153,5 @@ def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> 
             continue
         for replica in range(job.replicas):
             alive = sum(pod.phase in {"Pending", "Running"} for pod in pods if pod.place[:2] == (job.name, replica))
-            free = [place for place in job.places if place.replica == replica and place not in taken]
+            free = [place for place in job.places if place.job_index == replica and place not in taken]
             yield from free[: max(0, job.parallelism - alive)]

@@ -46,9 +46,10 @@ from trainplane.lifecycle.status import JobSetStatus, observe
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.trainjob import JobStatus
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import Plan
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
 
@@ -59,11 +60,11 @@ SUPERVISOR_ENDED = "SupervisorEnded"
 """The reason of a job whose supervisor is gone before the job was over."""
 
 
-def name_steps(plan: Plan, job: Tree) -> dict[Place, str]:
+def name_steps(plan: Plan, job: Tree) -> dict[PodIndex, str]:
     """Return what each place of a plan is called."""
     pods = [pod_at(plan, place, suffix="", attempt=0, now="", address="", machine="") for place in plan.places]
     called = name_places(pods, job)
-    return {place: called[where] for place in plan.places for where in called if tuple(where) == tuple(place)}
+    return {place: called[place] for place in plan.places}
 
 
 class Supervisor:
@@ -83,7 +84,7 @@ class Supervisor:
         self._timing = timing or Timing()
         self._job: Tree = {}
         self._status = document.view(folder.read("status") or {}, TrainJobStatus)
-        self._runs: dict[Place, PodRun] = {}
+        self._runs: dict[PodIndex, PodRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failures: Counter[tuple[str, int]] = Counter()
         self._restarts = 0
@@ -207,7 +208,7 @@ class Supervisor:
 
     # -- pods
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: PodIndex) -> None:
         suffix = "".join(random.choice(SUFFIX_LETTERS) for _ in range(5))
         pod = pod_at(
             self._plan,
@@ -243,9 +244,9 @@ class Supervisor:
         self.folder.touch()
         self._changed.set()
 
-    def _may_retry(self, place: Place) -> bool:
-        self._failures[place.job, place.replica] += 1
-        return self._failures[place.job, place.replica] <= self._plan.job(place.job).retries
+    def _may_retry(self, place: PodIndex) -> bool:
+        self._failures[place.replicated_job, place.job_index] += 1
+        return self._failures[place.replicated_job, place.job_index] <= self._plan.job(place.replicated_job).retries
 
     def _record(self, identity: str, record: Tree | None) -> None:
         if record is None:
@@ -254,7 +255,7 @@ class Supervisor:
             self._records[identity] = record
         self.folder.write("records", self._records)
 
-    async def _stop_pods(self, places: Sequence[Place], *, drop: bool) -> None:
+    async def _stop_pods(self, places: Sequence[PodIndex], *, drop: bool) -> None:
         """End pods, and wait for that; `drop` removes them, as a cluster does with pods of a Job that is stopped."""
         runs = [self._runs[place] for place in places if place in self._runs]
         await asyncio.gather(*(run.stop() for run in runs))
