@@ -50,7 +50,7 @@ PATCH_MANAGER_OLDER_FIELDS: Final = "trainer.kubeflow.org/older-fields"
 """The runtimePatches entry into which admission turns podSpecOverrides, podTemplateOverrides, labels, annotations."""
 
 FIELD_MANAGER: Final = "trainer"
-"""Applies every object that we render, and TrainJob status."""
+"""Who operator and hub are to the API server, in all that they write; applies every object that we render."""
 FIELD_MANAGER_STATUS: Final = "trainer-status"
 """Applies the progress that pods report."""
 

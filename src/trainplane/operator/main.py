@@ -264,7 +264,8 @@ async def serve(settings: Settings) -> None:
     """Run one replica until it is told to end."""
     config: Config = load_config(settings.kubeconfig)
     metrics = Metrics(SystemClock())
-    async with Client(Transport(config, requested=metrics.requested)) as client:
+    transport = Transport(config, requested=metrics.requested)
+    async with Client(transport, field_manager=names.FIELD_MANAGER) as client:
         operator = Operator(settings, client, metrics=metrics)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

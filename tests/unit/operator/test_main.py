@@ -188,4 +188,4 @@ def test_a_wrong_file_ends_it_with_a_sentence(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_wrong_level_ends_it_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["--zap-log-level=loud"]) == 1
-    assert "loud" in capsys.readouterr().err
+    assert "--zap-log-level: log level 'loud'" in capsys.readouterr().err
