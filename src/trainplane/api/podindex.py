@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from trainplane.api import names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _DIGITS: Final = 10
 """Of the largest index or count that is one."""
@@ -32,6 +32,15 @@ def read_index(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Pod
         as_number(labels.get(names.LABEL_JOB_INDEX)),
         as_number(annotations.get(key) or labels.get(key)),
     )
+
+
+def number_pods(indexes: Iterable[PodIndex]) -> dict[PodIndex, int]:
+    """Return the number of each pod within its replicated job, through all Jobs of that, in order."""
+    known = sorted(set(indexes))
+    widths: dict[str, int] = {}
+    for index in known:
+        widths[index.replicated_job] = max(widths.get(index.replicated_job, 1), index.completion_index + 1)
+    return {index: index.job_index * widths[index.replicated_job] + index.completion_index for index in known}
 
 
 def as_number(value: Any) -> int:

@@ -142,11 +142,6 @@ def _what_checks_say(workload: Tree) -> str:
     return "; ".join([asked, *pending])
 
 
-def _true(obj: Tree, kind: str) -> Tree | None:
-    condition = _condition(obj, kind)
-    return condition if condition is not None and condition.get("status") == "True" else None
-
-
 def _condition(obj: Tree, kind: str) -> Tree | None:
     found: Tree | None = trees.get(obj, "status", "conditions", ("type", kind))
     return found

@@ -80,10 +80,6 @@ RunT = TypeVar("RunT", bound=Run)
 class Sink(Protocol[RunT]):
     """Where the lines of a container go, and what is known there of its pod."""
 
-    @property
-    def key(self) -> Key:
-        """The pod's namespace and name."""
-
     def state(self) -> ContainerState:
         """Return what was last told of the container; it may be old."""
 
@@ -162,6 +158,7 @@ class Follower(Generic[SinkT]):
     """
 
     sink: SinkT
+    pod: Key
     container: str
     connect: Callable[[], Client]
     """Returns the client of the pod's cluster, as it is now."""
@@ -304,8 +301,7 @@ class Follower(Generic[SinkT]):
         resumption = Resumption([] if newest is None else run.since(resumed_from(newest)))
         stream = containerlogs.read(
             client,
-            self.sink.key.namespace,
-            self.sink.key.name,
+            *self.pod,
             self.container,
             follow=follow,
             previous=previous,

@@ -6,7 +6,7 @@ Events of kind TrainJob, which these are. Reasons are for programs and do not ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from trainplane.api import names
 from trainplane.api.meta import find
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
     from trainplane.api.meta import Condition
     from trainplane.api.trainjob import TrainJobStatus
-
-CREATED: Final = "JobSetCreated"
-STARTED: Final = "Started"
-SUSPENDED: Final = "Suspended"
-RESUMED: Final = "Resumed"
-COMPLETED: Final = "Completed"
-FAILED: Final = "Failed"
-MOVED: Final = "Moved"
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
@@ -41,13 +33,13 @@ class EventContent(NamedTuple):
 def created(name: str, pods: int, *, suspended: bool) -> EventContent:
     """Tell that the JobSet is there."""
     held = ", held back by spec.suspend" if suspended else ""
-    return EventContent("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+    return EventContent("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
 
 
 def moved(name: str) -> EventContent:
     """Tell that what ran was admitted anew, to run elsewhere."""
     return EventContent(
-        "Normal", MOVED, f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first"
+        "Normal", "Moved", f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first"
     )
 
 
@@ -60,11 +52,11 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
     """Yield what a change of status means to people."""
     was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
     if _turned(was, now, "True"):
-        yield EventContent("Normal", SUSPENDED, "suspended: pods are stopped or not started")
+        yield EventContent("Normal", "Suspended", "suspended: pods are stopped or not started")
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
-        yield EventContent("Normal", RESUMED, "resumed: pods may start")
+        yield EventContent("Normal", "Resumed", "resumed: pods may start")
     if has_started(before, after):
-        yield EventContent("Normal", STARTED, "pods are ready: training runs")
+        yield EventContent("Normal", "Started", "pods are ready: training runs")
     for kind in ENDS:
         condition = find(after.conditions, kind)
         if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
@@ -75,8 +67,8 @@ def ended(condition: Condition) -> EventContent:
     """Tell that a TrainJob is over, and why."""
     cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
     if condition.type == names.COMPLETE:
-        return EventContent("Normal", COMPLETED, cause)
-    return EventContent("Warning", FAILED, cause)
+        return EventContent("Normal", "Completed", cause)
+    return EventContent("Warning", "Failed", cause)
 
 
 def has_started(before: TrainJobStatus, after: TrainJobStatus) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trainplane.api import names
-from trainplane.api.podindex import PodIndex, as_number, read_index
+from trainplane.api.podindex import PodIndex, as_number, number_pods, read_index
 
 INDEX = names.ANNOTATION_COMPLETION_INDEX
 
@@ -24,6 +24,15 @@ def test_labels_and_annotations_tell_where_a_pod_stands(
     labels: dict[str, Any], annotations: dict[str, Any], index: PodIndex
 ) -> None:
     assert read_index(labels, annotations) == index
+
+
+def test_pods_are_numbered_through_all_jobs_of_a_replicated_job() -> None:
+    pods = [PodIndex("node", 1, 0), PodIndex("node", 0, 1), PodIndex("launcher", 0, 0), PodIndex("node", 1, 0)]
+    assert list(number_pods(pods).items()) == [
+        (PodIndex("launcher", 0, 0), 0),
+        (PodIndex("node", 0, 1), 1),
+        (PodIndex("node", 1, 0), 2),
+    ]
 
 
 @pytest.mark.parametrize(("value", "number"), [("7", 7), (7, 7), (None, 0), ("", 0), ("x", 0), ("9" * 11, 0)])

@@ -78,6 +78,7 @@ class Stage:
     def follower(self) -> Follower[JournalSink]:
         return Follower(
             JournalSink(self.archive, self.job, self.kept, "node"),
+            KEY,
             "node",
             lambda: self.client,
             self.clock,

@@ -25,6 +25,7 @@ from trainplane.client.reading.pods import (
 )
 from trainplane.client.reading.steps import name_places
 from trainplane.client.types.jobs import Cause
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,11 +79,9 @@ def find_cause(
         events: its events, for what pods that are gone cannot tell any more.
         view: the hub's view of it, if it is dispatched.
     """
-    if holding(job, names.COMPLETE):
-        return None
-    failed = holding(job, names.FAILED)
-    if failed is not None:
-        return _failure(job, failed, pods, events)
+    end = finish(conditions_of(job))
+    if end is not None:
+        return None if end["type"] == names.COMPLETE else _failure(job, end, pods, events)
     if is_held(job, view):
         return _hold(job, view)
     return _first_end(job, pods, only_waiting=True) or _first_wait(job, pods) or _telling(events)

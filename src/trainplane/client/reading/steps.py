@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.api.podindex import as_number
+from trainplane.api.podindex import as_number, number_pods
 from trainplane.client.reading.devices import read_devices
 from trainplane.client.reading.pods import (
     cluster_of,
@@ -53,12 +53,8 @@ def name_places(pods: Iterable[Tree], job: Tree | None = None) -> dict[PodIndex,
 
 
 def number_places(pods: Iterable[Tree]) -> dict[PodIndex, int]:
-    """Return the number of each place within its role, through all Jobs of the role."""
-    places = sorted({place for pod in pods if (place := index_of(pod))})
-    widths: dict[str, int] = {}
-    for place in places:
-        widths[place.replicated_job] = max(widths.get(place.replicated_job, 1), place.completion_index + 1)
-    return {place: place.job_index * widths[place.replicated_job] + place.completion_index for place in places}
+    """Return the number of each place within its replicated job, through all Jobs of that."""
+    return number_pods(place for pod in pods if (place := index_of(pod)))
 
 
 def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:

@@ -24,6 +24,7 @@ from trainplane.hub.logarchive.sink import JournalSink
 from trainplane.hub.logarchive.streams import Streams
 from trainplane.kube.errors import KubeError, NotFoundError
 from trainplane.kube.logfollower import GONE, Follower
+from trainplane.kube.resource import Key
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.resource import Key
     from trainplane.kube.store import Change
 
 log = logging.getLogger(__name__)
@@ -363,6 +363,7 @@ class LogCollector:
             return
         follower = Follower(
             JournalSink(self._archive, kept, pod, container),
+            Key(kept.record.namespace, pod.name),
             container,
             lambda: self._client(pod.cluster),  # as it is called then: it may be renamed
             self._clock,

@@ -17,7 +17,7 @@ from trainplane.hub.logarchive.lines import note
 from trainplane.hub.logarchive.pod import parse
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 from trainplane.kube.logfollower import GONE, ContainerState, Sink
-from trainplane.kube.resource import PODS, Key
+from trainplane.kube.resource import PODS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,11 +45,6 @@ class JournalSink(Sink[Journal]):
     container: str
     gaps: int = 0
     """How often lines were found to be lost."""
-
-    @property
-    def key(self) -> Key:
-        """The pod's namespace and name."""
-        return Key(self.job.record.namespace, self.pod.name)
 
     def state(self) -> ContainerState:
         """Return what the mirror last told of the container."""
@@ -89,7 +84,11 @@ class JournalSink(Sink[Journal]):
         log.log(
             logging.WARNING if failures == 5 else logging.INFO,
             "log cannot be read now",
-            extra={"cluster": self.pod.cluster, "container": f"{self.key}/{self.container}", "error": str(error)},
+            extra={
+                "cluster": self.pod.cluster,
+                "container": f"{self.job.record.namespace}/{self.pod.name}/{self.container}",
+                "error": str(error),
+            },
         )
         return REFUSED_SECONDS if isinstance(error, ForbiddenError | UnauthorizedError) else 0.0
 

@@ -108,8 +108,8 @@ def _not_queued(facts: Facts) -> tuple[State, str] | None:
     job = facts.job
     end = finish(conditions_of(job))
     if end is not None:
-        kind = str(end["type"])
-        return "Finished", f"It is not queued: it is {kind}. {sentence(message_of(job, kind))}".strip()
+        why = sentence(str(end.get("message") or ""))
+        return "Finished", f"It is not queued: it is {end['type']}. {why}".strip()
     if trees.get(job, "metadata", "deletionTimestamp"):
         return "Deleting", "It is not queued: it is being deleted."
     if trees.get(job, "spec", "suspend"):

@@ -82,10 +82,6 @@ class Memory(Sink[Lines]):
         self.runs: dict[int, Lines] = {}
         self.closed = False
 
-    @property
-    def key(self) -> Key:
-        return KEY
-
     def state(self) -> ContainerState:
         return state_of(self.told)
 
@@ -169,6 +165,7 @@ class Stage:
     def follower(self, **others: Any) -> Follower[Memory]:
         return Follower(
             self.sink,
+            KEY,
             "node",
             lambda: self.client,
             self.clock,

@@ -68,10 +68,11 @@ class PodLog(Sink[Run]):
     ) -> None:
         self._pod = pod
         self._source = source
+        self._key = Key(str(trees.get(pod, "metadata", "namespace")), name_of(pod))
         self._container = container_name(pod)
         self._runs: dict[int, Run] = {}
         self._follower = Follower(
-            self, self._container, lambda: client, clock, follow=follow, tail=tail, backoff=BACKOFF
+            self, self._key, self._container, lambda: client, clock, follow=follow, tail=tail, backoff=BACKOFF
         )
 
     def update(self, pod: Tree) -> None:
@@ -90,11 +91,6 @@ class PodLog(Sink[Run]):
         finally:
             self._source.end()
 
-    @property
-    def key(self) -> Key:
-        """The pod's namespace and name."""
-        return Key(str(trees.get(self._pod, "metadata", "namespace")), name_of(self._pod))
-
     def state(self) -> ContainerState:
         """Return what the mirror last told of the container, or we saw."""
         status = container_status(self._pod, self._container)
@@ -105,9 +101,9 @@ class PodLog(Sink[Run]):
 
     async def look(self, client: Client) -> ContainerState:
         """Return how the container is now."""
-        pod = await client.get(PODS, self.key.name, self.key.namespace)
+        pod = await client.get(PODS, self._key.name, self._key.namespace)
         if trees.get(pod, "metadata", "uid") != trees.get(self._pod, "metadata", "uid"):
-            raise NotFoundError(f"pod {name_of(pod)} is another one now")
+            raise NotFoundError(f"pod {self._key.name} is another one now")
         self._pod = pod
         return self.state()
 

@@ -114,6 +114,11 @@ class Standing:
         return count >= self.job.replicas
 
 
+def failed_by(reason: str, message: str) -> Condition:
+    """Return the JobSet's condition of a job that failed."""
+    return Condition(names.JOBSET_FAILED, "True", reason, message)
+
+
 def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
     name = f"{plan.name}-{failed.job.name}-{min(failed.failed)}"
     rule = next(
@@ -127,15 +132,15 @@ def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
     action = rule.action if rule else "RestartJobSet"
     if action == "FailJobSet":
         message = f"Job {name} failed, and the runtime's failurePolicy ends the TrainJob then"
-        return Decision(condition=Condition(names.JOBSET_FAILED, "True", FAIL_ACTION, message))
+        return Decision(condition=failed_by(FAIL_ACTION, message))
     if action == "RestartJobSetAndIgnoreMaxRestarts":
         return Decision(restart=True, counts=False)
     if restarts < plan.max_restarts:
         return Decision(restart=True)
     if plan.max_restarts:
         message = f"Job {name} failed after {restarts} restart{'s' * (restarts != 1)}, as many as there may be"
-        return Decision(condition=Condition(names.JOBSET_FAILED, "True", REACHED_MAX_RESTARTS, message))
-    return Decision(condition=Condition(names.JOBSET_FAILED, "True", FAILED_JOBS, f"Job {name} failed"))
+        return Decision(condition=failed_by(REACHED_MAX_RESTARTS, message))
+    return Decision(condition=failed_by(FAILED_JOBS, f"Job {name} failed"))
 
 
 def _is_complete(plan: Plan, jobs: Mapping[str, Standing]) -> bool:

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from trainplane.api import document, names
-from trainplane.api.meta import Condition
+from trainplane.api import document
 from trainplane.api.trainjob import TrainJob
 from trainplane.client.backends.local import events, podstatus
 from trainplane.client.backends.local.folder import JobFolder
+from trainplane.client.backends.local.jobset_policy import failed_by
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.supervisor import SUPERVISOR_ENDED, make_runner
 from trainplane.lifecycle.conditions import conditions_of, is_finished
@@ -48,7 +48,7 @@ def bury(folder: JobFolder) -> None:
                     entry.update(state={}, ready=False)
                 folder.write(f"pods/{pod['metadata']['name']}", pod)
         wanted = document.view(job, TrainJob)
-        failed = Condition(names.JOBSET_FAILED, "True", SUPERVISOR_ENDED, message)
+        failed = failed_by(SUPERVISOR_ENDED, message)
         jobs = [msgspec.structs.replace(entry, active=0, ready=0) for entry in wanted.status.jobs_status]
         after = observe(wanted, JobSetStatus([failed], jobs), moment)
         folder.append_event(events.event(ended(failed), job, len(folder.read_events()) + 1, moment))

@@ -27,7 +27,6 @@ import msgspec
 
 from trainplane.api import document, names
 from trainplane.api import tree as trees
-from trainplane.api.meta import Condition
 from trainplane.api.trainjob import TrainJob, TrainJobStatus
 from trainplane.client.backends.local import events, jobset_policy
 from trainplane.client.backends.local.folder import JobFolder
@@ -46,6 +45,7 @@ from trainplane.lifecycle.status import JobSetStatus, observe
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.api.meta import Condition
     from trainplane.api.podindex import PodIndex
     from trainplane.api.trainjob import JobStatus
     from trainplane.api.tree import Tree
@@ -152,13 +152,11 @@ class Supervisor:
     def _end_from_outside(self) -> Condition | None:
         if self._told_to_stop:
             message = "the job's supervisor was told to stop (SIGTERM), and stopped its pods"
-            return Condition(names.JOBSET_FAILED, "True", SUPERVISOR_ENDED, message)
+            return jobset_policy.failed_by(SUPERVISOR_ENDED, message)
         left = self._seconds_left()
         if left is None or left > 0:
             return None
-        return Condition(
-            names.JOBSET_FAILED, "True", names.REASON_DEADLINE_EXCEEDED, deadline.message(self._train_job())
-        )
+        return jobset_policy.failed_by(names.REASON_DEADLINE_EXCEEDED, deadline.message(self._train_job()))
 
     def _seconds_left(self) -> float | None:
         return deadline.seconds_left(self._train_job(), self._status.conditions, now())
