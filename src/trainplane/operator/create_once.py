@@ -13,9 +13,9 @@ import msgspec
 
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
 from trainplane.operator.errors import EarlierSelfError, ForeignObjectError
-from trainplane.operator.ownership import check_owner
-from trainplane.operator.resources import owned_by, resource_of
+from trainplane.operator.ownership import check_owner, owned_by
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.resources import resource_of
 
 if TYPE_CHECKING:
     from trainplane.api.meta import ObjectMeta

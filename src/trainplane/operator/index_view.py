@@ -40,7 +40,6 @@ class IndexView(msgspec.Struct, frozen=True):
     status: _Status | None = None
 
     @property
-    def true_conditions(self) -> set[str]:
-        """The types of the conditions that hold."""
-        conditions = (self.status.conditions if self.status else None) or ()
-        return {condition.type for condition in conditions if condition.status == "True"}
+    def conditions(self) -> list[_Condition]:
+        """Its conditions."""
+        return (self.status.conditions if self.status else None) or []

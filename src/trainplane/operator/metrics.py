@@ -42,7 +42,8 @@ def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
 
 
 def _tally(job: IndexView) -> tuple[str]:
-    state = state_of(suspend=bool(job.spec.suspend), true_conditions=job.true_conditions)
+    holding = {condition.type for condition in job.conditions if condition.status == "True"}
+    state = state_of(suspend=bool(job.spec.suspend), true_conditions=holding)
     return (_SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
 
 

@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
-from trainplane.operator import events, ttl
+from trainplane.lifecycle import events
+from trainplane.operator import ttl
 from trainplane.operator.adoption import with_fixed_parts_of
 from trainplane.operator.apply_cache import ApplyCache
 from trainplane.operator.budget import Budget
 from trainplane.operator.create_once import OnceCreator
 from trainplane.operator.errors import BehindError, OperatorError
 from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
 from trainplane.operator.ssa_diff import would_change
 from trainplane.operator.stores import Written
 from trainplane.render.errors import RenderError
+from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.kube.projection import Index
+from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator.index_view import IndexView
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def used(kind: str, namespace: str, name: str) -> str:
 def _used(job: IndexView) -> Iterable[str]:
     if not (job.metadata.labels or {}).get(names.LABEL_QUEUE):
         return ()
-    if job.true_conditions & {names.COMPLETE, names.FAILED}:
+    if is_finished(job.conditions):
         return ()
     ref = job.spec.runtime_ref
     namespace = job.metadata.namespace if ref.kind == names.TRAINING_RUNTIME else ""

@@ -32,11 +32,11 @@ from trainplane.operator.errors import (
     SnapshotError,
     SnapshotMissingError,
 )
-from trainplane.operator.ownership import check_owner
-from trainplane.operator.resources import CONFIG_MAPS, owned_by
+from trainplane.operator.ownership import check_owner, owned_by
 from trainplane.operator.runtimes import Runtime, digest_of, read
 from trainplane.operator.semantic_equality import are_alike
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

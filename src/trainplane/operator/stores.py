@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.api import document
-from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
-from trainplane.api.trainjob import JobStatus, TrainJob
+from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
+from trainplane.lifecycle.status import JobSetStatus
 from trainplane.operator.metrics import TALLY
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 from trainplane.operator.runtime_users import QUEUED
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document
@@ -71,14 +71,6 @@ class Written(msgspec.Struct, frozen=True):
 
     metadata: Meta = Meta()
     status: _WrittenStatus = _WrittenStatus()
-
-
-class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a JobSet is doing."""
-
-    conditions: list[Condition] | None = None
-    replicated_jobs_status: list[JobStatus] | None = None
-    restarts: int = 0
 
 
 class JobSet(msgspec.Struct, frozen=True):

@@ -13,13 +13,13 @@ from trainplane.api.trainjob import TrainJob
 from trainplane.client.backends.local import events
 from trainplane.client.backends.local.pods import plan_of
 from trainplane.client.errors import RefusedError
+from trainplane.lifecycle.events import EventContent
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import Plan
     from trainplane.render.plan import CreateOnce, Runtime
 
@@ -77,7 +77,7 @@ def render(job: Tree, runtime: Tree) -> Rendered:
         objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
         kept=rendering.kept,
         ignored=(
-            *(events.EventContent("Warning", "Warning", text) for text in verdict.warnings),
+            *(EventContent("Warning", "Warning", text) for text in verdict.warnings),
             *_ignored(job, jobset, beside),
         ),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api.meta import find
-from trainplane.operator.status import is_finished
+from trainplane.lifecycle.conditions import is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

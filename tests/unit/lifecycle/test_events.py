@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.operator.objects import condition, counts, train_job
+from tests.unit.operator.objects import condition, counts
 from trainplane.api import document
-from trainplane.api.trainjob import TrainJob, TrainJobStatus
-from trainplane.operator import events
+from trainplane.api.trainjob import TrainJobStatus
+from trainplane.lifecycle import events
 
 
 def saying(*conditions: dict[str, Any], jobs: tuple[dict[str, Any], ...] = ()) -> TrainJobStatus:
@@ -49,9 +49,7 @@ def test_an_end_comes_with_its_cause() -> None:
     assert news == ("Normal", "Completed", "AllJobsCompleted")
 
 
-def test_about_the_trainjob_and_countable() -> None:
-    about = events.about(document.view(train_job(), TrainJob).metadata)
-    assert (about.kind, about.name, about.namespace, about.uid) == ("TrainJob", "job", "team", "uid-job")
+def test_words_are_countable_and_errors_are_told() -> None:
     assert events.created("job", 1, suspended=False).message == "created JobSet job for 1 pod"
     failed = events.creation_failed(ValueError("why"))
     assert (failed.type, failed.reason) == ("Warning", "TrainJobResourcesCreationFailed")

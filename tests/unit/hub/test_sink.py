@@ -14,12 +14,12 @@ from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.logarchive.archive import Archive
-from trainplane.hub.logarchive.follower import ENDED, GONE, Follower
 from trainplane.hub.logarchive.lines import NOTE, text_of
 from trainplane.hub.logarchive.retention import Retention
+from trainplane.hub.logarchive.sink import JournalSink
 from trainplane.hub.logarchive.streams import Streams
-from trainplane.kube import containerlogs
 from trainplane.kube.backoff import Backoff
+from trainplane.kube.logfollower import ENDED, GONE, Follower
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer
@@ -75,11 +75,10 @@ class Stage:
         data = self.kept.journal("node", run).read(0, 1 << 30)[0]
         return [text_of(line) for line in data.split(b"\n")[:-1]]
 
-    def follower(self) -> Follower:
+    def follower(self) -> Follower[JournalSink]:
         return Follower(
-            self.archive,
-            self.job,
-            self.kept,
+            JournalSink(self.archive, self.job, self.kept, "node"),
+            KEY,
             "node",
             lambda: self.client,
             self.clock,
@@ -89,7 +88,7 @@ class Stage:
         )
 
     @asynccontextmanager
-    async def following(self) -> AsyncIterator[Follower]:
+    async def following(self) -> AsyncIterator[Follower[JournalSink]]:
         follower = self.follower()
         task = asyncio.create_task(follower.run())
         try:
@@ -129,34 +128,6 @@ async def test_lines_are_kept_as_they_are_printed_and_the_end_is_noted(stage: St
     assert stage.texts() == stage.printed
 
 
-@pytest.mark.parametrize("breach", ["mid-line", "reset", "clean"])
-async def test_broken_streams_go_on_without_gap_or_repeat(stage: Stage, breach: Any) -> None:
-    async with stage.following():
-        for turn in range(1, 9):
-            await stage.until_open(turn)
-            stage.print(25)
-            if turn % 2:
-                await stage.until_kept()
-            stage.logs.breach(breach)
-            stage.print(3)
-        await stage.until_kept()
-    assert stage.texts() == stage.printed
-
-
-async def test_a_server_that_is_away_is_waited_for(stage: Stage) -> None:
-    async with stage.following() as follower:
-        stage.print(10)
-        await stage.until_kept()
-        await stage.server.stop()
-        stage.print(10)
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: follower.problem is not None)
-        await stage.server.start()
-        await stage.until_kept()
-        assert follower.problem is None
-    assert stage.texts() == stage.printed
-
-
 async def test_another_follower_goes_on_where_one_was_killed(stage: Stage) -> None:
     for _ in range(5):
         stage.print(17)
@@ -187,40 +158,12 @@ async def test_each_run_has_its_journal_and_what_was_missed_of_the_former_is_fet
         assert stage.kept.journal("node", 1).ended is None
 
 
-async def test_a_follower_that_comes_late_fetches_the_former_run_too(stage: Stage) -> None:
-    stage.print(4)
-    stage.logs.restart()
-    stage.set(restarts=1)
-    stage.logs.write(START + 100 * SECOND, b"second")
-    async with stage.following():
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.texts(1) == [b"second"])
-        assert stage.texts(0) == stage.printed
-
-
 async def test_a_former_run_that_the_kubelet_removed_is_done_without(stage: Stage) -> None:
     stage.set(restarts=3)
     stage.print(2)
     async with stage.following():
         await stage.until_kept(3)
         assert stage.kept.journal("node", 2).ended == GONE
-
-
-async def test_a_restart_that_the_status_does_not_tell_yet_is_not_taken_for_the_same_run(stage: Stage) -> None:
-    stage.print(10)
-    async with stage.following():
-        await stage.until_kept()
-        stage.logs.breach("reset")
-        stage.logs.restart()
-        for number in range(3):
-            stage.logs.write(START + 100 * SECOND + number, b"second %d" % number)
-        opened = stage.logs.opened
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.logs.opened > opened)
-        stage.set(restarts=1)
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: len(stage.texts(1)) == 3)
-        assert stage.texts(0) == stage.printed
 
 
 async def test_a_restart_that_even_the_server_does_not_tell_yet_is_put_right(stage: Stage) -> None:
@@ -238,17 +181,6 @@ async def test_a_restart_that_even_the_server_does_not_tell_yet_is_put_right(sta
         stage.print(3)
         await stage.until_kept(1)
     assert stage.texts(1) == stage.printed
-
-
-async def test_a_mirror_that_lags_does_not_mix_runs_up(stage: Stage) -> None:
-    stage.print(4)
-    stage.logs.restart()
-    stage.report(restarts=1)
-    stage.logs.write(START + 100 * SECOND, b"second")
-    async with stage.following():
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.texts(1) == [b"second"])
-        assert stage.texts(0) == stage.printed
 
 
 async def test_a_log_rotated_meanwhile_says_so(stage: Stage) -> None:
@@ -285,68 +217,6 @@ async def test_a_pod_that_is_gone_ends_the_follower(stage: Stage) -> None:
     assert stage.kept.journal("node", 0).ended == GONE
 
 
-async def test_a_pod_that_was_deleted_and_made_again_is_another(stage: Stage) -> None:
-    stage.print(5)
-    task = asyncio.create_task(stage.follower().run())
-    await stage.until_kept()
-    stage.server.remove(PODS, NAME, "team")
-    stage.server.put(PODS, pod(NAME, uid="another"))
-    stage.logs.breach("clean")
-    await asyncio.wait_for(task, PATIENCE)
-    assert stage.kept.journal("node", 0).ended == GONE
-
-
-async def test_a_last_line_without_newline_is_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage.print(2)
-    stage.set(state="terminated")
-    stage.logs.end()
-    bare = stage.server.pods.logs[KEY]
-    del stage.server.pods.containers[KEY, "node"]
-    bare.append(b"2026-11-15T05:11:08.5Z first\n2026-11-15T05:11:08.6Z no newline")
-    async with stage.following():
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.kept.journal("node", 0).ended == ENDED)
-    assert stage.texts() == [b"first", b"no newline"]
-
-
-async def test_half_a_line_waits_for_its_end_unless_the_pod_is_gone(stage: Stage) -> None:
-    del stage.server.pods.containers[KEY, "node"]
-    stage.server.pods.write_log(KEY, b"2026-11-15T05:11:08.5Z first\n2026-11-15T05:11:08.6Z half")
-    stage.server.pods.finish(KEY)
-    follower = stage.follower()
-    task = asyncio.create_task(follower.run())
-    async with asyncio.timeout(PATIENCE):
-        await until(lambda: stage.texts() == [b"first"])
-    assert not stage.kept.journal("node", 0).ended, "the status says that it runs: more may come"
-    stage.server.remove(PODS, NAME, "team")
-    await asyncio.wait_for(task, PATIENCE)
-    assert stage.texts() == [b"first", b"half"]
-
-
-async def test_remarks_of_the_kubelet_are_not_the_containers(stage: Stage) -> None:
-    del stage.server.pods.containers[KEY, "node"]
-    text = b"failed to watch\n2026-11-15T05:11:08.5Z first\nunable to retrieve container logs for containerd://ab"
-    stage.server.pods.write_log(KEY, text)
-    stage.server.pods.finish(KEY)
-    stage.set(state="terminated")
-    async with stage.following():
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.kept.journal("node", 0).ended == ENDED)
-    assert stage.texts() == [b"first"]
-
-
-async def test_a_container_that_has_not_begun_is_waited_for(stage: Stage) -> None:
-    stage.set(state="waiting")
-    async with stage.following() as follower:
-        async with asyncio.timeout(PATIENCE):
-            await follower.current.wait()
-        assert stage.logs.opened == 0
-        stage.set(state="running")
-        stage.print(3)
-        follower.update()
-        await stage.until_kept()
-
-
 async def test_a_worker_that_refuses_is_not_asked_over_and_over(stage: Stage) -> None:
     stage.server.add_fault(Refuse(code=403, times=None))
     async with stage.following() as follower:
@@ -370,29 +240,3 @@ async def test_a_log_without_a_place_is_read_by_turns_and_says_so(stage: Stage) 
             stage.print(3)
             await stage.until_kept()
     assert stage.streams.refused >= 2
-
-
-async def test_half_a_line_that_is_read_by_turns_is_kept_when_it_is_whole(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a container that runs has printed last may still go on."""
-    read = containerlogs.read
-
-    async def halved(*place: Any, **query: Any) -> AsyncIterator[containerlogs.Batch]:
-        held = b""
-        async for batch in read(*place, **query):
-            cut = bool(batch.lines) and not stage.is_whole
-            held = batch.lines[-1] if cut else held
-            yield batch._replace(lines=batch.lines[:-1]) if cut else batch
-        if held:
-            yield containerlogs.Batch([], held[:-3])
-
-    monkeypatch.setattr(containerlogs, "read", halved)
-    stage.streams = Streams("worker worker1", 0, 1)
-    stage.is_whole = False
-    stage.print(3)
-    async with stage.following():
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: stage.texts() == stage.printed[:2])
-        stage.is_whole = True
-        await stage.until_kept()

@@ -6,40 +6,20 @@ Events of kind TrainJob, which these are. Reasons are for programs and do not ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from trainplane.api import names
 from trainplane.api.meta import find
-from trainplane.kube.events import EventSettings, ObjectReference
-from trainplane.operator.status import ready_jobs
+from trainplane.lifecycle.conditions import ENDS
+from trainplane.lifecycle.status import ready_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.api.meta import Condition, ObjectMeta
+    from trainplane.api.meta import Condition
     from trainplane.api.trainjob import TrainJobStatus
-    from trainplane.kube.events import EventType
 
-COMPONENT: Final = "trainer-trainjob-controller"
-"""Who reports; the reference's recorder has the same name."""
-
-CREATED: Final = "JobSetCreated"
-STARTED: Final = "Started"
-SUSPENDED: Final = "Suspended"
-RESUMED: Final = "Resumed"
-COMPLETED: Final = "Completed"
-FAILED: Final = "Failed"
-MOVED: Final = "Moved"
-RECONCILING: Final = "Reconciling"
-
-
-SETTINGS: Final = EventSettings(writers=2, waiting=8192)
-"""News gives way to work: two writes at once take little from an API server that is busy with a thousand new TrainJobs,
-and what they bring waits (some 6 MB at most) until it is not."""
-
-
-BUSY_TRAIN_JOBS: Final = 4
-"""TrainJobs being looked at, or waiting for it, above which news waits: a burst, and not the daily coming and going."""
+EventType: TypeAlias = Literal["Normal", "Warning"]
 
 
 class EventContent(NamedTuple):
@@ -50,21 +30,16 @@ class EventContent(NamedTuple):
     message: str
 
 
-def about(job: ObjectMeta) -> ObjectReference:
-    """Return the reference to a TrainJob."""
-    return ObjectReference(names.API_VERSION, names.TRAIN_JOB, job.name, job.namespace, job.uid)
-
-
 def created(name: str, pods: int, *, suspended: bool) -> EventContent:
     """Tell that the JobSet is there."""
     held = ", held back by spec.suspend" if suspended else ""
-    return EventContent("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+    return EventContent("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
 
 
 def moved(name: str) -> EventContent:
     """Tell that what ran was admitted anew, to run elsewhere."""
     return EventContent(
-        "Normal", MOVED, f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first"
+        "Normal", "Moved", f"spec.runtimePatches changed while JobSet {name} ran: its pods are stopped first"
     )
 
 
@@ -77,17 +52,23 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
     """Yield what a change of status means to people."""
     was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
     if _turned(was, now, "True"):
-        yield EventContent("Normal", SUSPENDED, "suspended: pods are stopped or not started")
+        yield EventContent("Normal", "Suspended", "suspended: pods are stopped or not started")
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
-        yield EventContent("Normal", RESUMED, "resumed: pods may start")
+        yield EventContent("Normal", "Resumed", "resumed: pods may start")
     if has_started(before, after):
-        yield EventContent("Normal", STARTED, "pods are ready: training runs")
-    for kind, reason in ((names.COMPLETE, COMPLETED), (names.FAILED, FAILED)):
+        yield EventContent("Normal", "Started", "pods are ready: training runs")
+    for kind in ENDS:
         condition = find(after.conditions, kind)
         if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
-            type_: EventType = "Normal" if kind == names.COMPLETE else "Warning"
-            cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-            yield EventContent(type_, reason, cause)
+            yield ended(condition)
+
+
+def ended(condition: Condition) -> EventContent:
+    """Tell that a TrainJob is over, and why."""
+    cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+    if condition.type == names.COMPLETE:
+        return EventContent("Normal", "Completed", cause)
+    return EventContent("Warning", "Failed", cause)
 
 
 def has_started(before: TrainJobStatus, after: TrainJobStatus) -> bool:
