@@ -182,7 +182,9 @@ class Supervisor:
         if first:
             suspended = bool(trees.get(self._job, "spec", "suspend"))
             self._tell(events.created(self._plan.name, len(self._steps), suspended=suspended))
-            for told in (*rendered.ignored, *self.runner.judge(self._plan)):
+            warnings = (self.folder.read("warnings") or {}).get("items") or []
+            warned = (events.EventContent("Warning", "Warning", text) for text in warnings)
+            for told in (*warned, *rendered.ignored, *self.runner.judge(self._plan)):
                 self._tell(told)
 
     # -- pods
