@@ -72,7 +72,7 @@ class Client:
     ) -> Self:
         """Return a client of `config`, or of the cluster that kubectl would use here. Nothing is sent yet."""
         if config is None:
-            from trainplane.kube.config import load_config  # noqa: PLC0415 only who does not bring a config pays
+            from trainplane.kube.loading import load_config  # noqa: PLC0415 only who does not bring a config pays
 
             config = load_config(clock=clock)
         return cls(Transport(config, settings=settings, clock=clock))

@@ -26,11 +26,11 @@ from trainplane.api import names
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.controller import Controller, ControllerSettings, own_key
 from trainplane.kube.events import EventRecorder
 from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
+from trainplane.kube.loading import load_config
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.pathaccess import PathAccess

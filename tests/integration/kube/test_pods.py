@@ -11,8 +11,8 @@ import pytest
 from tests.integration.kube.support import until
 from trainplane.kube.client import Client
 from trainplane.kube.codec import decode
-from trainplane.kube.config import load_config
 from trainplane.kube.errors import ApiError, BadRequestError, NotFoundError, StreamError
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import NAMESPACES, PODS
 from trainplane.kube.sync import SyncClient
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.integration.kube.support import CONFIGMAPS, configmap
 from trainplane.kube.codec import decode
-from trainplane.kube.config import load_config
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
+from trainplane.kube.loading import load_config
 from trainplane.kube.sync import SyncClient
 
 if TYPE_CHECKING:

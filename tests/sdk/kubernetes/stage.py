@@ -11,8 +11,8 @@ from lab.images import reference as image
 from trainplane.client.backends.kubernetes import KubernetesBackend
 from trainplane.client.types.backends import KubernetesBackendConfig
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
 from trainplane.kube.errors import KubeError
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import PODS
 from trainplane.kube.transport import Transport
 

@@ -30,7 +30,7 @@ from trainplane.client.types.runtimes import RuntimeKind
 from trainplane.kube import errors as kube
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 from trainplane.kube.transport import TransportSettings
 
 if TYPE_CHECKING:
