@@ -271,9 +271,3 @@ class TrainJob(Envelope, frozen=True):
     kind: str = always(names.TRAIN_JOB)
     metadata: ObjectMeta = ObjectMeta()
     status: Annotated[TrainJobStatus, Field("How it is doing; written by the controller.")] = TrainJobStatus()
-
-
-class ProgressReport(Envelope, frozen=True):
-    """The body that a TrainJob's pods POST to report progress."""
-
-    trainer_status: TrainerStatus | None = None

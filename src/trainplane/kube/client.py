@@ -60,7 +60,7 @@ WATCH_GRACE_SECONDS = 30
 
 
 class Client:
-    """A connection to one cluster. Use within one event loop, `async with`; `SyncClient` is the face for the rest."""
+    """A connection to one cluster. Use within one event loop, `async with`; code without one has `loopthread`."""
 
     def __init__(self, transport: Transport, *, permit: Permit | None = None) -> None:
         self.transport = transport

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from trainplane.kube.store import Change
 
-STATES: Final = ("active", "suspended", "finished", "failed")
-
 START_BUCKETS: Final = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)
 """Upper bounds in seconds: from pods that start at once to a day in a queue."""
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
 from trainplane.client.backends.local import machine, processes
 from trainplane.client.backends.local.events import ignored
@@ -73,7 +72,6 @@ class ProcessRunner:
         self._bin = folder.work / "bin"
         self._plan: Plan | None = None
         self._addresses = Addresses(frozenset(), folder.name)
-        self._mounts: dict[str, str] = {}
 
     def judge(self, plan: Plan) -> Sequence[EventContent]:
         """Return what has no effect on processes; refuse what cannot be had."""
@@ -322,10 +320,6 @@ def _without_effect(container: Tree) -> dict[str, EventContent]:
 
 def _is_sshd(command: Sequence[str]) -> bool:
     return bool(command) and Path(command[0]).name == _SSHD
-
-
-def _window(container: Tree) -> Window:
-    return Window(container)
 
 
 def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
