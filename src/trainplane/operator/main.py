@@ -38,13 +38,13 @@ from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
 from trainplane.operator import events, serving, webhooks
+from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
 from trainplane.operator.trainjob import TrainJobReconciler
 from trainplane.operator.webhooks import Webhooks
-from trainplane.operator.writer import Writer, always
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:

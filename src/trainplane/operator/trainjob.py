@@ -24,9 +24,9 @@ from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.expectations import Expectations
 from trainplane.operator import deadline, events, status
+from trainplane.operator.adoption import check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
-from trainplane.operator.ownership import check_owner
 from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
+    from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
     from trainplane.operator.objects import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
-    from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
