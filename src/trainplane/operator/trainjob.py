@@ -78,7 +78,7 @@ class TrainJobReconciler:
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
-        """Tell the story of one TrainJob."""
+        """Reconcile one TrainJob. Safe to repeat after a crash at any write."""
         try:
             job = self.stores.train_job(key)
         except DecodeError as error:  # stored under a schema that we do not know; nothing becomes right by itself
@@ -94,9 +94,9 @@ class TrainJobReconciler:
             return DONE
         if self._job_writes.pending(key) or self._objects.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
-        return await self._tell(key, job)
+        return await self._reconcile(key, job)
 
-    async def _tell(self, key: Key, job: Document[TrainJob]) -> Result:
+    async def _reconcile(self, key: Key, job: Document[TrainJob]) -> Result:
         now = self.clock.now()
         jobset, trouble = self._jobset_of(key, job.view.metadata)
         after = status.observe(job.view, jobset, now)
