@@ -4,14 +4,16 @@ import pytest
 
 from tests.unit.client.local.documents import job, plan
 from trainplane.client.backends.local.jobset_policy import PodState, Standing, decide
-from trainplane.client.backends.local.pods import Place, Plan
+from trainplane.client.backends.local.pods import LocalJobSet, Place
 
 
 def state(job_name: str, number: int, phase: str, *, ready: bool = False) -> PodState:
     return PodState(Place(job_name, 0, number), phase, ready)
 
 
-def end(made: Plan, pods: list[PodState], failures: dict[tuple[str, int], int], restarts: int = 0) -> tuple[str, str]:
+def end(
+    made: LocalJobSet, pods: list[PodState], failures: dict[tuple[str, int], int], restarts: int = 0
+) -> tuple[str, str]:
     condition = decide(made, pods, failures, restarts).condition
     assert condition
     return condition["type"], condition["reason"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet, Place
 
 Tree = dict[str, Any]
 
@@ -61,11 +61,11 @@ class FakeRunner:
         self.cleaned = 0
         self.refuses: list[Exception] = []
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         self.plan = plan
         return ()
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         self.plan = plan
         self.prepared += 1
 

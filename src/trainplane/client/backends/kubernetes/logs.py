@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.hub import Hub
-    from trainplane.client.backends.kubernetes.merging import Source
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.client.reading.pods import Place
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
@@ -110,7 +110,7 @@ class Reading:
             if wanted.has(step)
         ]
 
-    def rank(self, name: str, place: Place, source: Source, **options: Any) -> RankLog:
+    def rank(self, name: str, place: Place, source: LogStream, **options: Any) -> RankLog:
         """Return the reader of a rank of a dispatched job."""
         return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.role, **options)
 

@@ -137,7 +137,7 @@ class Mirror:
         if isinstance(error, KubeError) and (hopeless or not self._uid):
             self.error = translate(error, f"{resource.plural} of TrainJob {self.name} cannot be watched")
             self._refused.set()
-            self._tell()
+            self._wake_waiters()
 
     async def _begin(self) -> None:
         synced, refused = asyncio.create_task(self._synced()), asyncio.create_task(self._refused.wait())
@@ -174,7 +174,7 @@ class Mirror:
                 due = self._clock.monotonic() + gap
             if (view, pods) != (self.view, self._remote) and (view or pods):
                 self.view, self._remote = view, pods
-                self._tell()
+                self._wake_waiters()
             if over:
                 return
 
@@ -186,7 +186,7 @@ class Mirror:
     def _on_job(self, change: Change) -> None:
         if self._uid and (change.new is None or change.new.uid != self._uid):
             self.gone = True
-        self._tell()
+        self._wake_waiters()
 
     def _on_pod(self, change: Change) -> None:
         """Decode what changed, once: a job of a thousand nodes changes thousands of times while it starts."""
@@ -194,9 +194,9 @@ class Mirror:
             self._pods.pop(change.key, None)
         else:
             self._pods[change.key] = change.new.decode(dict)
-        self._tell()
+        self._wake_waiters()
 
-    def _tell(self) -> None:
+    def _wake_waiters(self) -> None:
         news, self.news = self.news, asyncio.Event()
         news.set()
 

@@ -30,7 +30,7 @@ from trainplane.kube.resource import PODS
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.kubernetes.merging import Source
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -83,7 +83,7 @@ class PodLog:
     """Reads one pod into a source; `update`, `leave` and `finish` tell it what becomes of the pod and its TrainJob."""
 
     def __init__(
-        self, client: Client, pod: Tree, source: Source, clock: Clock, *, follow: bool, tail: int | None = None
+        self, client: Client, pod: Tree, source: LogStream, clock: Clock, *, follow: bool, tail: int | None = None
     ) -> None:
         self._client = client
         self._pod = pod

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet, Place
 
 
 def processors() -> list[int]:
@@ -43,7 +43,7 @@ def gpu_count(devices: Path = Path("/dev")) -> int:
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
-def must_have_gpus(plan: Plan) -> None:
+def must_have_gpus(plan: LocalJobSet) -> None:
     """Refuse a job that asks for more GPUs than there are, all nodes together.
 
     Raises:
@@ -58,7 +58,7 @@ def must_have_gpus(plan: Plan) -> None:
         )
 
 
-def gpu_numbers(plan: Plan, place: Place, container: Tree) -> range:
+def gpu_numbers(plan: LocalJobSet, place: Place, container: Tree) -> range:
     """Return which GPUs a container may use: those that ask for some take their shares one after the other."""
     taken = 0
     for other in plan.places:

@@ -11,7 +11,7 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.client.backends.local import events
-from trainplane.client.backends.local.pods import plan_of
+from trainplane.client.backends.local.pods import read_jobset
 from trainplane.client.errors import RefusedError
 from trainplane.render.pipeline import Pipeline
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.render.plan import CreateOnce, Runtime
 
 _POD_FIELDS: Final = {
@@ -41,7 +41,7 @@ _POD_FIELDS: Final = {
 class Rendered:
     """What a TrainJob becomes on this machine."""
 
-    plan: Plan
+    plan: LocalJobSet
     objects: tuple[Tree, ...]
     """ConfigMaps and Secrets that its pods refer to."""
     kept: tuple[CreateOnce, ...]
@@ -76,7 +76,7 @@ def render(job: Tree, runtime: Tree) -> Rendered:
     rendering = Pipeline.default().render(job_document, read_runtime(runtime))
     *beside, jobset = (entry.tree for entry in rendering.objects)
     return Rendered(
-        plan=plan_of(jobset, job_document.view.metadata.uid),
+        plan=read_jobset(jobset, job_document.view.metadata.uid),
         objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
         kept=rendering.kept,
         ignored=tuple(_ignored(job, jobset, beside)),

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet, Place
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
 
@@ -49,7 +49,7 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Of which names of pods end in five: Kubernetes' own, which make no words."""
 
 
-def name_steps(plan: Plan, job: Tree) -> dict[Place, str]:
+def name_steps(plan: LocalJobSet, job: Tree) -> dict[Place, str]:
     """Return what each place of a plan is called."""
     pods = [pod_at(plan, place, suffix="", attempt=0, now="", address="", machine="") for place in plan.places]
     called = name_places(pods, job)
@@ -181,11 +181,11 @@ class Supervisor:
         self.folder.write("steps", {"items": list(self._steps.values())})
         if first:
             suspended = bool(trees.get(self._job, "spec", "suspend"))
-            self._tell(events.created(self._plan.name, len(self._steps), suspended=suspended))
+            self._record_event(events.created(self._plan.name, len(self._steps), suspended=suspended))
             warnings = (self.folder.read("warnings") or {}).get("items") or []
             warned = (events.EventContent("Warning", "Warning", text) for text in warnings)
             for told in (*warned, *rendered.ignored, *self.runner.judge(self._plan)):
-                self._tell(told)
+                self._record_event(told)
 
     # -- pods
 
@@ -202,7 +202,7 @@ class Supervisor:
         )
         run = PodRun(pod, place, self._steps[place], self._around())
         self._runs[place] = run
-        self._tell(events.EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
+        self._record_event(events.EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
         self._tasks[run.name] = asyncio.ensure_future(run.run())
         self._tasks[run.name].add_done_callback(lambda _: self._changed.set())
 
@@ -215,7 +215,7 @@ class Supervisor:
             self._log,
             self._timing,
             save=self._save,
-            tell=self._tell,
+            tell=self._record_event,
             may_retry=self._may_retry,
             record=self._record,
         )
@@ -250,7 +250,7 @@ class Supervisor:
     async def _begin_anew(self, *, counts: bool) -> None:
         self._restarts += 1
         self._counted += counts
-        self._tell(events.restarted(self._restarts))
+        self._record_event(events.restarted(self._restarts))
         await self._stop_pods(list(self._runs), drop=True)
         self._failures.clear()
         self._changed.set()
@@ -277,12 +277,12 @@ class Supervisor:
         if after == self._status:
             return
         for told in status.changes(self._status, after):
-            self._tell(told)
+            self._record_event(told)
         self._status = after
         self.folder.write("status", after)
         self.folder.touch()
 
-    def _tell(self, told: EventContent, about: Tree | None = None) -> None:
+    def _record_event(self, told: EventContent, about: Tree | None = None) -> None:
         self._news += 1
         self.folder.append_event(events.event(told, about or self._job, self._news, now()))
 

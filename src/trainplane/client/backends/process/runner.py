@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet, Place
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
 
@@ -70,10 +70,10 @@ class ProcessRunner:
         self._settings = settings
         self._python = settings["python"]
         self._bin = folder.work / "bin"
-        self._plan: Plan | None = None
+        self._plan: LocalJobSet | None = None
         self._addresses = Addresses(frozenset(), folder.name)
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what has no effect on processes; refuse what cannot be had."""
         told: dict[str, EventContent] = {}
         for job, container in plan.containers:
@@ -84,7 +84,7 @@ class ProcessRunner:
             told["securityContext"] = ignored("securityContext", "processes run as you")
         return list(told.values())
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Find ports for the pods, and lay out what they share."""
         self._plan = plan
         self._addresses = Addresses.of(plan)
