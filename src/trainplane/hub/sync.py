@@ -3,8 +3,8 @@
     Facts ──► compare ──► Steps ──► rehearse (dry run on each worker) ──► carry_out
 
 `compare` is pure and says what would be done and why not; `rehearse` asks each worker's API server whether it would
-take it, webhooks included; `carry_out` does it; `sync` is all of them in this order. Nothing is deleted but runtimes that a
-sync made and that the hub has no longer, and only if asked.
+take it, webhooks included; `carry_out` does it; `sync` is all of them in this order. Nothing is deleted but runtimes
+that a sync made and that the hub has no longer, and only if asked.
 
 A runtime that queued TrainJobs of a worker use is left alone unless asked, if Kueue would find other pods in it: Kueue
 computes them from the runtime as it stands, again and again, and stops jobs that no longer match.

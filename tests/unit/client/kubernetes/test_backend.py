@@ -72,16 +72,16 @@ class TestRuntimes:
 
 
 class TestSubmit:
-    async def test_is_one_request(self, stage: Stage) -> None:
-        assert await stage.backend.submit(document(kind="TrainingRuntime")) == "a"
+    @pytest.mark.parametrize("kind", ["TrainingRuntime", "ClusterTrainingRuntime"])
+    async def test_is_one_request_for_the_kind_that_was_said(self, stage: Stage, kind: str) -> None:
+        assert await stage.backend.submit(document(kind=kind)) == "a"
         assert len(stage.server.requests) == 1
         stored = stage.server.objects(TRAIN_JOBS)[Key(NAMESPACE, "a")]
-        assert stored["spec"]["runtimeRef"] == {"name": "torch", "kind": "TrainingRuntime"}
+        assert stored["spec"]["runtimeRef"] == {"name": "torch", "kind": kind}
         assert KIND not in (stored["metadata"].get("annotations") or {})
 
-    @pytest.mark.parametrize("ref", [{}, {"kind": "ClusterTrainingRuntime"}], ids=["name alone", "the default"])
-    async def test_leaves_the_kind_of_a_name_to_the_operator(self, stage: Stage, ref: dict[str, str]) -> None:
-        await stage.backend.submit(document(**ref))
+    async def test_leaves_the_kind_of_a_name_alone_to_the_operator(self, stage: Stage) -> None:
+        await stage.backend.submit(document())
         (asked,) = stage.server.requests
         stored = stage.server.objects(TRAIN_JOBS)[Key(NAMESPACE, "a")]
         assert stored["metadata"]["annotations"][KIND] == "any"

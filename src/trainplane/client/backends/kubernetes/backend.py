@@ -293,13 +293,12 @@ def _with_kind(job: Tree, kind: str) -> Tree:
 
 
 def _with_open_kind(job: Tree) -> Tree:
-    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say that it must be one.
+    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say which.
 
     Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
     does not know the annotation takes what the kind says.
     """
-    ref = trees.get(job, "spec", "runtimeRef") or {}
-    if ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) != names.CLUSTER_TRAINING_RUNTIME:
+    if _names_kind(job):
         return job
     annotations = {**(trees.get(job, "metadata", "annotations") or {})}
     annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
@@ -308,9 +307,11 @@ def _with_open_kind(job: Tree) -> Tree:
 
 
 def _lacks_cluster_runtime(job: Tree, refusal: kube.ApiError) -> bool:
-    ref = trees.get(job, "spec", "runtimeRef") or {}
-    is_cluster = ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) == names.CLUSTER_TRAINING_RUNTIME
-    return is_cluster and _says_not_found(refusal)
+    return not _names_kind(job) and _says_not_found(refusal)
+
+
+def _names_kind(job: Tree) -> bool:
+    return bool(trees.get(job, "spec", "runtimeRef", "kind"))
 
 
 def _says_not_found(refusal: kube.ApiError) -> bool:
