@@ -82,10 +82,11 @@ GOOD = {
 
 
 @pytest.fixture(params=["process", "container"])
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> LocalBackend:
+def backend(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     if request.param == "process":
         return ProcessBackend(LocalProcessBackendConfig(state=tmp_path))
-    return ContainerBackend(ContainerBackendConfig(state=tmp_path, container_runtime="podman"))
+    monkeypatch.setattr("trainplane.client.backends.container.backend.find_engine", lambda _: None)  # none is asked
+    return ContainerBackend(ContainerBackendConfig(state=tmp_path))
 
 
 def webhooks(sent: Tree) -> str:

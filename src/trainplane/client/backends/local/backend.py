@@ -18,7 +18,7 @@ from trainplane.client.backends.local.logs import LogReader
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
-from trainplane.client.backends.local.supervisor import make_runner, name_steps
+from trainplane.client.backends.local.supervisor import name_steps
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
 from trainplane.client.reading.events import read_events
 from trainplane.client.reading.jobs import is_finished, read_job
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.backend import BackendKind
     from trainplane.client.backends.local.rendering import Rendered
+    from trainplane.client.backends.local.runner import Runner
     from trainplane.client.types.backends import TrainingRuntimeSource
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
@@ -54,6 +55,10 @@ class LocalBackend:
 
     def _settings(self, uid: str) -> Tree:
         """Return what the runner of a job must know."""
+        raise NotImplementedError
+
+    def _runner(self, folder: JobFolder) -> Runner:
+        """Return the runner of a job."""
         raise NotImplementedError
 
     def _adapt(self, runtime: Tree) -> Tree:
@@ -120,7 +125,7 @@ class LocalBackend:
                 f"take it from others (chmod go-w), or give another folder"
             ) from error
         try:
-            make_runner(folder).judge(rendered.plan)
+            self._runner(folder).judge(rendered.plan)
             launch(folder, lock, self._wanted_secrets(rendered))
         except TrainplaneError:
             folder.remove()
@@ -181,7 +186,7 @@ class LocalBackend:
             changed = judge(job, changed, runtime)
             rendered = render(changed, runtime)
             self._rehearse(rendered, (folder.read("objects") or {}).get("items") or [])
-            make_runner(folder).judge(rendered.plan)
+            self._runner(folder).judge(rendered.plan)
             if changed["spec"] != job["spec"]:
                 folder.write("trainjob", changed)
         folder.ring()
@@ -199,7 +204,7 @@ class LocalBackend:
             while is_supervised():  # noqa: ASYNC110 it is another process that ends
                 await asyncio.sleep(LOOK_SECONDS)
         if folder.exists():
-            await asyncio.to_thread(orphans.end, folder)
+            await asyncio.to_thread(orphans.end, folder, self._runner(folder))
             folder.remove()
 
     # -- reading
@@ -295,7 +300,7 @@ class LocalBackend:
         if job is None or supervised or is_finished(job) or not bury:
             return job
         if not folder.is_supervised():
-            orphans.bury(folder)
+            orphans.bury(folder, self._runner(folder))
         return folder.read_job()
 
     def _goes_on(self, folder: JobFolder) -> bool:

@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import secrets as random
 import signal
 import socket
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.local import events, jobset_policy, status
-from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.logs import LogWriter
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.podrun import PodContext, PodRun
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.events import EventContent
+    from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.backends.local.pods import LocalJobSet, Place
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
@@ -296,24 +293,3 @@ class Supervisor:
     def _stop_soon(self) -> None:
         self._told_to_stop = True
         self._changed.set()
-
-
-def make_runner(folder: JobFolder) -> Runner:
-    """Return the runner that a job's settings ask for."""
-    settings = folder.read("settings") or {}
-    if settings["kind"] == "process":
-        from trainplane.client.backends.process.runner import ProcessRunner  # noqa: PLC0415 only the one that is needed
-
-        return ProcessRunner(folder, settings)
-    from trainplane.client.backends.container.runner import ContainerRunner  # noqa: PLC0415 as above
-
-    return ContainerRunner(folder, settings)
-
-
-def main(secrets: str, path: str, lock: int) -> None:
-    """Run the job of a folder; `lock` is the open file that the client locked (`launching`)."""
-    folder = JobFolder(Path(path))
-    os.set_inheritable(lock, False)
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
-    asyncio.run(Supervisor(folder, make_runner(folder), json.loads(secrets)).run())
