@@ -76,7 +76,7 @@ def launcher() -> str | None:
         if variable in os.environ:
             if importlib.util.find_spec(package) is None:
                 raise failure(
-                    f"the runtime starts {package}, which is not installed here: choose another image or runtime"
+                    f"the runtime starts {package}, which is not installed here: install it, or choose another runtime"
                 )
             return module
     return None
@@ -91,7 +91,7 @@ def mpirun(variables: list[str]) -> list[str]:
     """Return the beginning of mpirun's command line. Hydra hands all variables on, OpenMPI those that it is told."""
     program = shutil.which("mpirun") or shutil.which("mpiexec")
     if program is None:
-        raise failure("the runtime starts mpirun, which is not installed here: choose another image or runtime")
+        raise failure("the runtime starts mpirun, which is not installed here: install it, or choose another runtime")
     if any(name in os.environ for name in HYDRA):
         return [program]
     hosts = [] if any(name in os.environ for name in OPENMPI) else ["--hostfile", HOSTFILE]

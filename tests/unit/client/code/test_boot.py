@@ -89,7 +89,7 @@ def test_torch_that_is_not_there_is_said(shipment: Shipment, node: Node) -> None
     done = node.run(shipment)
     assert done.returncode == 1
     assert done.stderr == (
-        "trainplane: the runtime starts torch, which is not installed here: choose another image or runtime\n"
+        "trainplane: the runtime starts torch, which is not installed here: install it, or choose another runtime\n"
     )
 
 
