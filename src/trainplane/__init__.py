@@ -14,8 +14,14 @@ if TYPE_CHECKING:
 
     from trainplane.client import *  # noqa: F403 exactly the public names, for type checkers and editors
 
+    __version__: str
+
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 loaded when used
+
+        return version("trainplane")
     public = _public()
     if name == "__all__":
         return public.__all__

@@ -19,8 +19,8 @@ from tests.unit.hub.check_objects import (
     train_job,
     worker_facts,
 )
-from tests.unit.hub.queued_world import GPU, NOW, World, codes, pod_set, workload
-from tests.unit.hub.queued_world import local_queue as waiting_queue
+from tests.unit.hub.pending_world import GPU, NOW, World, codes, pod_set, workload
+from tests.unit.hub.pending_world import local_queue as waiting_queue
 from trainplane.hub.check.facts import ClusterFacts, Unseen
 from trainplane.hub.check.judge import judge
 from trainplane.hub.pending.explain import explain

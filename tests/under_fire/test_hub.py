@@ -18,7 +18,7 @@ from tests.unit.hub.check_objects import FakeCluster, content, multikueue
 from tests.unit.hub.fakeworker import kubeconfig, serving, tree
 from tests.unit.hub.hubstage import MULTIKUEUE, PATIENCE, QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
-from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, local_queue, workload
+from tests.unit.hub.pending_world import RESERVED, check, cluster_queue, job, local_queue, workload
 from tests.unit.hub.test_workers import put_worker
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.pipeline import Pipeline, Runtime
 
-Source = Literal["live", "snapshot"]
+RuntimeSource = Literal["live", "snapshot"]
 """Where the runtime that a TrainJob is judged by came from."""
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -51,7 +51,7 @@ def validate_trainjob(
     old: Tree | None,
     *,
     runtime: Runtime | None,
-    runtime_source: Source | None,
+    runtime_source: RuntimeSource | None,
     jobset: Tree | None,
     pipeline: Pipeline,
     allowed_patches: Sequence[str] | None = None,
@@ -106,7 +106,7 @@ def _validate_update(
     before: Document[TrainJob],
     runtime: Runtime | None,
     *,
-    source: Source | None,
+    source: RuntimeSource | None,
     jobset: Tree | None,
     pipeline: Pipeline,
 ) -> Verdict:

@@ -51,8 +51,6 @@ PATCH_MANAGER_OLDER_FIELDS: Final = "trainer.kubeflow.org/older-fields"
 
 FIELD_MANAGER: Final = "trainer"
 """Who operator and hub are to the API server, in all that they write; applies every object that we render."""
-FIELD_MANAGER_STATUS: Final = "trainer-status"
-"""Applies the progress that pods report."""
 
 # --- labels and annotations
 
@@ -78,7 +76,6 @@ ANNOTATION_REPLACED_BY: Final = "trainplane.dev/replaced-by"
 LABEL_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"
 VALIDATION_DISABLED: Final = "disabled"
 LABEL_MANAGED_BY: Final = "trainer.kubeflow.org/managed-by"
-MANAGED_BY_INSTALLER: Final = "runtimes-installer"
 FINALIZER_IN_USE: Final = "trainer.kubeflow.org/resource-in-use"
 """Older releases set it on runtimes; we only remove it."""
 
@@ -243,9 +240,6 @@ FLUX_MEMORY_MOUNT_PATH: Final = "/dev/shm"  # noqa: S108 a mount inside the user
 FLUX_SPACK_VOLUME: Final = "spack-install"
 FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
 
-STATUS_VOLUME: Final = "kubeflow-trainer-token"
-STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
-
 SNAPSHOT_KEY: Final = "runtime"
 
 CODE_NODE: Final = "node"
@@ -296,34 +290,9 @@ def flux_curve_name(train_job: str) -> str:
     return f"{train_job}-flux-curve"
 
 
-def tls_name(train_job: str) -> str:
-    """Name the ConfigMap with the certificate that pods trust when they report progress."""
-    return f"{train_job}-tls-config"
-
-
-def cache_name(train_job: str) -> str:
-    """Name the data cache's LeaderWorkerSet and ServiceAccount."""
-    return f"{train_job}-cache"
-
-
-def cache_service_name(train_job: str) -> str:
-    """Name the Service in front of the data cache."""
-    return f"{train_job}-cache-service"
-
-
 def pod_hostname(train_job: str, replicated_job: str, job_index: int, pod_index: int) -> str:
     """Return a pod's hostname; with the subdomain behind it, its address."""
     return f"{train_job}-{replicated_job}-{job_index}-{pod_index}"
-
-
-def status_path(namespace: str, train_job: str) -> str:
-    """Return the path to which a TrainJob's pods report progress."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
-
-
-def status_audience(namespace: str, train_job: str) -> str:
-    """Return the audience that a pod's token must carry to report progress of this TrainJob."""
-    return f"{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
 
 
 def runtime_key(api_group: str, kind: str) -> str:

@@ -36,9 +36,9 @@ from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.connection import ConnectionSettings
 from trainplane.kube.health import LoopLag
+from trainplane.kube.loading import load_config
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.tokenreview import TokenReviewer

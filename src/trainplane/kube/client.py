@@ -60,7 +60,7 @@ WATCH_GRACE_SECONDS = 30
 
 
 class Client:
-    """A connection to one cluster. Use within one event loop, `async with`; `SyncClient` is the face for the rest."""
+    """A connection to one cluster. Use within one event loop, `async with`; code without one has `loopthread`."""
 
     def __init__(
         self, transport: Transport, *, permit: Permit | None = None, field_manager: str = FIELD_MANAGER
@@ -75,7 +75,7 @@ class Client:
     ) -> Self:
         """Return a client of `config`, or of the cluster that kubectl would use here. Nothing is sent yet."""
         if config is None:
-            from trainplane.kube.config import load_config  # noqa: PLC0415 only who does not bring a config pays
+            from trainplane.kube.loading import load_config  # noqa: PLC0415 only who does not bring a config pays
 
             config = load_config(clock=clock)
         return cls(Transport(config, settings=settings, clock=clock))

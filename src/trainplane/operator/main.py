@@ -26,11 +26,11 @@ from trainplane.api import names
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.controller import Controller, ControllerSettings, own_key
 from trainplane.kube.events import EventRecorder, EventSettings
 from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
+from trainplane.kube.loading import load_config
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.pathaccess import PathAccess
@@ -38,13 +38,13 @@ from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
 from trainplane.operator import serving, webhooks
+from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
 from trainplane.operator.trainjob import TrainJobReconciler
 from trainplane.operator.webhooks import Webhooks
-from trainplane.operator.writer import Writer, always
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle.conditions import is_finished, is_stopped
 from trainplane.lifecycle.status import fail, observe
 from trainplane.operator import status
+from trainplane.operator.adoption import check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
-from trainplane.operator.ownership import check_owner
 from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
+    from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
     from trainplane.operator.objects import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
-    from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ class TrainJobReconciler:
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
-        """Tell the story of one TrainJob."""
+        """Reconcile one TrainJob. Safe to repeat after a crash at any write."""
         try:
             job = self.stores.train_job(key)
         except DecodeError as error:  # stored under a schema that we do not know; nothing becomes right by itself
@@ -101,9 +101,9 @@ class TrainJobReconciler:
             return DONE
         if self._job_writes.pending(key) or self._objects.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
-        return await self._tell(key, job)
+        return await self._reconcile(key, job)
 
-    async def _tell(self, key: Key, job: Document[TrainJob]) -> Result:
+    async def _reconcile(self, key: Key, job: Document[TrainJob]) -> Result:
         now = self.clock.now()
         jobset, trouble = self._jobset_of(key, job.view.metadata)
         after = observe(job.view, jobset.status if jobset else None, now)

@@ -7,7 +7,7 @@ server, so a runtime created a moment ago, or a replica that is still filling it
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -31,6 +31,7 @@ from trainplane.resources import JOB_SETS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.admission.trainjobs import RuntimeSource
     from trainplane.api.tree import Tree
     from trainplane.kube.admission import AdmissionRequest
     from trainplane.kube.admission import Verdict as Answer
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from trainplane.operator.snapshot import Snapshots
     from trainplane.render.findings import Verdict
     from trainplane.render.pipeline import Pipeline
-
-Source: TypeAlias = Literal["live", "snapshot"]
 
 MUTATE_TRAIN_JOB: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
 VALIDATE_TRAIN_JOB: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
@@ -144,7 +143,9 @@ class Webhooks:
             verdict = validate_runtime(new, old, most_pods=self._pipeline.most_pods)
             return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
 
-    async def _runtime(self, new: Tree, old: Tree | None, namespace: str) -> tuple[Runtime | None, Source | None]:
+    async def _runtime(
+        self, new: Tree, old: Tree | None, namespace: str
+    ) -> tuple[Runtime | None, RuntimeSource | None]:
         """Return the runtime to judge by: of a TrainJob that has begun, the one that it began with."""
         if old is not None:
             kept = await self._kept(old, namespace)

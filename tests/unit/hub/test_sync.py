@@ -20,7 +20,7 @@ from tests.unit.hub.check_objects import (
 from tests.unit.hub.fakeworker import serving
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import ClusterFacts, Unseen, WorkerFacts
-from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, Plan, plan, sync, users
+from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, SyncReport, compare, sync, users
 from trainplane.hub.workers import Workers
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.resource import Key
@@ -41,9 +41,9 @@ def made(tree: Tree) -> Tree:
 
 def planned(
     cluster: ClusterFacts, *, hub: ClusterFacts | None = None, jobs: tuple[Tree, ...] = (), **how: bool
-) -> Plan:
+) -> SyncReport:
     facts = fleet_facts(worker_facts(cluster=cluster), hub=hub)
-    return plan(facts, {"worker1": jobs}, **how)
+    return compare(facts, {"worker1": jobs}, **how)
 
 
 def well() -> ClusterFacts:
@@ -54,7 +54,7 @@ def job_using(name: str, **runtime_ref: str) -> Tree:
     return train_job(name, runtimeRef={"name": "torch", **runtime_ref})
 
 
-def told(found: Plan) -> list[tuple[str, str]]:
+def told(found: SyncReport) -> list[tuple[str, str]]:
     return [(step.verb, str(step)) for step in found.steps]
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_pruned_when_the_hub_does_not_show_its_runtimes() -> None:
 
 def test_workers_that_cannot_be_judged_are_named_and_nothing_is_settled() -> None:
     silent = WorkerFacts(name="worker1", trouble="no route")
-    found = plan(fleet_facts(silent), {})
+    found = compare(fleet_facts(silent), {})
     assert found.unreachable == {"worker1": "no route"}
     assert not found.settled
     blind = altered(well(), TRAINING_RUNTIMES, Unseen("forbidden", "403 may not list"))
@@ -165,7 +165,7 @@ class Fleet:
     client: Client
     workers: Workers
 
-    async def sync(self, **how: Any) -> Plan:
+    async def sync(self, **how: Any) -> SyncReport:
         return await sync(self.client, self.workers, **how)
 
     @property

@@ -21,8 +21,8 @@ from trainplane.hub.settings import DEFAULT_NAMESPACE, address, listen_at, own_n
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.loading import load_config
 from trainplane.kube.transport import Transport
 
 if TYPE_CHECKING:

@@ -83,16 +83,16 @@ class Jobs:
             self._by_uid.pop(change.old.uid, None)
         if change.new is not None:
             self._by_uid[change.new.uid] = change.key
-        self._tell(change.key)
+        self._notify(change.key)
 
     def _workload_changed(self, change: Change) -> None:
         entry = change.new or change.old
         uid = trees.get(entry.decode(dict), "metadata", "labels", names.LABEL_JOB_UID) if entry else None
         key = self._by_uid.get(str(uid))
         if key is not None and key.namespace == change.key.namespace:
-            self._tell(key)
+            self._notify(key)
 
-    def _tell(self, key: Key) -> None:
+    def _notify(self, key: Key) -> None:
         for listener in self._listeners:
             listener(key)
 

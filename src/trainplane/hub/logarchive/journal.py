@@ -141,14 +141,14 @@ class Journal:
         else:
             self._segments[-1].append(data)
         self.end += len(data)
-        self._tell()
+        self._wake_readers()
         return begins
 
     def finish(self, reason: str, *, write: bool = True) -> Usage:
         """Note that the log was read to its end, on the volume too; return what that takes. Raises OSError."""
         self.close()
         self.ended = reason
-        self._tell()
+        self._wake_readers()
         if not write:
             return NOTHING
         data = records.encode(EndRecord(self._identity, reason, self.end))
@@ -219,7 +219,7 @@ class Journal:
         if not mark and self.ended is not None:
             self._end_path.unlink(missing_ok=True)
             freed, self._end_usage = freed + self._end_usage, NOTHING
-        self._tell()
+        self._wake_readers()
         return freed
 
     def close(self) -> None:
@@ -266,7 +266,7 @@ class Journal:
     def _identity(self) -> str:
         return f"{self.folder.parent.name}/{self.folder.name}/{self.name}"[-253:]
 
-    def _tell(self) -> None:
+    def _wake_readers(self) -> None:
         for event in self.readers:
             event.set()
 

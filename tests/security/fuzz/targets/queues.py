@@ -9,7 +9,7 @@ import msgspec
 
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from tests.unit.hub import queued_world as world
+from tests.unit.hub import pending_world as world
 from trainplane.api import names
 from trainplane.hub.errors import HubError
 from trainplane.hub.pending.explain import answer

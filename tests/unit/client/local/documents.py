@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainplane.api.podindex import PodIndex
-from trainplane.client.backends.local.pods import Plan, plan_of, pod_at
+from trainplane.client.backends.local.pods import LocalJobSet, pod_at, read_jobset
 from trainplane.client.backends.local.runner import Launch
 
 Tree = dict[str, Any]
@@ -18,9 +18,9 @@ def job(name: str = "node", pods: int = 2, *, spec: Tree | None = None, pod: Tre
     return {"name": name, "template": {"spec": body}, **more}
 
 
-def plan(*jobs: Tree, **spec: Any) -> Plan:
+def plan(*jobs: Tree, **spec: Any) -> LocalJobSet:
     jobset = {"metadata": {"name": "a"}, "spec": {"replicatedJobs": list(jobs or (job(),)), **spec}}
-    return plan_of(jobset, "uid-1")
+    return read_jobset(jobset, "uid-1")
 
 
 def pod(place: PodIndex | None = None, **changes: Any) -> Tree:

@@ -10,14 +10,16 @@ from trainplane.api.trainjob import JobStatus
 from trainplane.client.backends.local.jobset_policy import PodState, Standing, decide
 
 if TYPE_CHECKING:
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
 
 
 def state(job_name: str, number: int, phase: str, *, ready: bool = False) -> PodState:
     return PodState(PodIndex(job_name, 0, number), phase, ready)
 
 
-def end(made: Plan, pods: list[PodState], failures: dict[tuple[str, int], int], restarts: int = 0) -> tuple[str, str]:
+def end(
+    made: LocalJobSet, pods: list[PodState], failures: dict[tuple[str, int], int], restarts: int = 0
+) -> tuple[str, str]:
     condition = decide(made, pods, failures, restarts).condition
     assert condition
     return condition.type, condition.reason

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.container.engine import Engine
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
     from trainplane.lifecycle.events import EventContent
 
@@ -50,10 +50,10 @@ class ContainerRunner:
         self._folder = folder
         self._settings = settings
         self._engine: Engine = engine_of(settings)
-        self._plan: Plan | None = None
+        self._plan: LocalJobSet | None = None
         self._network: IPv4Network | None = None
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what has no effect on containers; refuse what cannot be had."""
         for job, container in plan.containers:
             if not container.get("image"):
@@ -64,7 +64,7 @@ class ContainerRunner:
             return [ignored("imagePullSecrets", f"use `{self._engine.name} login`")]
         return []
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Make the job's network, unless it is there and large enough."""
         self._plan = plan
         size = len(list(plan.places)) + _RESERVED + 1

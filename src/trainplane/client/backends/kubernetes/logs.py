@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.hub import Hub
-    from trainplane.client.backends.kubernetes.merging import Source
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -110,7 +110,7 @@ class Reading:
             if wanted.has(step)
         ]
 
-    def rank(self, name: str, place: PodIndex, source: Source, **options: Any) -> RankLog:
+    def rank(self, name: str, place: PodIndex, source: LogStream, **options: Any) -> RankLog:
         """Return the reader of a rank of a dispatched job."""
         return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.replicated_job, **options)
 

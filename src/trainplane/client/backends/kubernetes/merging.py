@@ -44,8 +44,8 @@ class MergeSettings:
     """Lines of a source that wait for others, after which the source waits too."""
 
 
-class Source:
-    """Where lines of one step come from."""
+class LogStream:
+    """The lines of one step, as they come from one place."""
 
     def __init__(self, merger: Merger, step: str, number: int) -> None:
         self.step = step
@@ -88,8 +88,8 @@ class Merger:
         self._clock = clock
         self.settings = settings or MergeSettings()
         self._news = Notifier()
-        self._heads: list[tuple[int, int, Source]] = []
-        self._empty: dict[int, Source] = {}
+        self._heads: list[tuple[int, int, LogStream]] = []
+        self._empty: dict[int, LogStream] = {}
         self._count = 0
         self._closed = False
         self._error: Exception | None = None
@@ -98,21 +98,21 @@ class Merger:
         """Return the time by which lines come."""
         return self._clock.monotonic()
 
-    def source(self, step: str) -> Source:
+    def source(self, step: str) -> LogStream:
         """Return a new source; others wait for its first lines."""
-        source = Source(self, step, self._count)
+        source = LogStream(self, step, self._count)
         self._count += 1
         self._empty[source.number] = source
         source.connect()
         return source
 
-    def expect(self, source: Source, *, connecting: bool) -> None:
+    def expect(self, source: LogStream, *, connecting: bool) -> None:
         """Let others wait for a source."""
         seconds = self.settings.patience_seconds if connecting else self.settings.hold_seconds
         source.waits_until = self.now() + seconds
         self._news.notify()
 
-    def came(self, source: Source) -> None:
+    def came(self, source: LogStream) -> None:
         """Take note of new lines or an end."""
         if source.lines and source.number in self._empty:
             heapq.heappush(self._heads, (source.lines[0][0], source.number, source))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.kubernetes.merging import Source
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -64,7 +64,7 @@ class PodLog(Sink[Run]):
     """Reads one pod into a source; `update` and `finish` tell it what becomes of the pod and its TrainJob."""
 
     def __init__(
-        self, client: Client, pod: Tree, source: Source, clock: Clock, *, follow: bool, tail: int | None = None
+        self, client: Client, pod: Tree, source: LogStream, clock: Clock, *, follow: bool, tail: int | None = None
     ) -> None:
         self._pod = pod
         self._source = source

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from trainplane.api.podindex import PodIndex
-    from trainplane.client.backends.local.pods import JobPlan, Plan
+    from trainplane.client.backends.local.pods import LocalJob, LocalJobSet
 
+SUPERVISOR_ENDED: Final = "SupervisorEnded"
+"""The reason of a job whose supervisor is gone before the job was over."""
 BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 ALL_COMPLETED: Final = "AllJobsCompleted"
 FAILED_JOBS: Final = "FailedJobs"
@@ -50,7 +52,9 @@ class Decision:
     """Whether a restart counts towards the most that there may be."""
 
 
-def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int], restarts: int) -> Decision:
+def decide(
+    plan: LocalJobSet, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int], restarts: int
+) -> Decision:
     """Return what comes next.
 
     Args:
@@ -73,14 +77,14 @@ def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, in
 class Standing:
     """How far the Jobs of a replicated job are, as JobSet counts them."""
 
-    job: JobPlan
+    job: LocalJob
     succeeded: frozenset[int] = field(default_factory=frozenset)
     failed: frozenset[int] = field(default_factory=frozenset)
     active: frozenset[int] = field(default_factory=frozenset)
     ready: frozenset[int] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, job: JobPlan, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int]) -> Standing:
+    def of(cls, job: LocalJob, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int]) -> Standing:
         """Count the pods of a replicated job."""
         succeeded, failed, active, ready = set[int](), set[int](), set[int](), set[int]()
         for replica in range(job.replicas):
@@ -119,7 +123,7 @@ def failed_by(reason: str, message: str) -> Condition:
     return Condition(names.JOBSET_FAILED, "True", reason, message)
 
 
-def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
+def _after_failure(plan: LocalJobSet, failed: Standing, restarts: int) -> Decision:
     name = f"{plan.name}-{failed.job.name}-{min(failed.failed)}"
     rule = next(
         (
@@ -143,14 +147,14 @@ def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
     return Decision(condition=failed_by(FAILED_JOBS, f"Job {name} failed"))
 
 
-def _is_complete(plan: Plan, jobs: Mapping[str, Standing]) -> bool:
+def _is_complete(plan: LocalJobSet, jobs: Mapping[str, Standing]) -> bool:
     wanted = [jobs[name] for name in plan.succeeds_with if name in jobs]
     if plan.any_suffices:
         return any(standing.succeeded for standing in wanted)
     return bool(wanted) and all(len(standing.succeeded) >= standing.job.replicas for standing in wanted)
 
 
-def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[PodIndex]:
+def _due(plan: LocalJobSet, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[PodIndex]:
     """Yield the places whose pod may start and is not there."""
     taken = {pod.place for pod in pods if pod.phase != "Failed"}
     for job in plan.jobs:

@@ -6,21 +6,22 @@ machine was, the next client that looks does it.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from trainplane.api import document
 from trainplane.api.trainjob import TrainJob
 from trainplane.client.backends.local import events, podstatus
-from trainplane.client.backends.local.folder import JobFolder
-from trainplane.client.backends.local.jobset_policy import failed_by
+from trainplane.client.backends.local.jobset_policy import SUPERVISOR_ENDED, failed_by
 from trainplane.client.backends.local.moments import now, stamp
-from trainplane.client.backends.local.supervisor import SUPERVISOR_ENDED, make_runner
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.lifecycle.events import ended
 from trainplane.lifecycle.status import JobSetStatus, observe
+
+if TYPE_CHECKING:
+    from trainplane.client.backends.local.folder import JobFolder
+    from trainplane.client.backends.local.runner import Runner
 
 _ENDED: Final = (
     "the job's supervisor ended before the job was over, and its processes were ended: submit the job again; {} may "
@@ -28,18 +29,18 @@ _ENDED: Final = (
 )
 
 
-def end(folder: JobFolder) -> None:
+def end(folder: JobFolder, runner: Runner) -> None:
     """End the containers that a supervisor left, and give back what it held beside them."""
-    make_runner(folder).end((folder.read("records") or {}).values())
+    runner.end((folder.read("records") or {}).values())
 
 
-def bury(folder: JobFolder) -> None:
+def bury(folder: JobFolder, runner: Runner) -> None:
     """Write that a job failed whose supervisor is gone, and end what it left. The caller knows that it is gone."""
     with folder.locked():
         job = folder.read_job()
         if job is None or is_finished(conditions_of(job)):
             return
-        end(folder)
+        end(folder, runner)
         moment, message = now(), _ENDED.format(folder.path / "supervisor.log")
         for pod in folder.read_pods():
             if pod["status"]["phase"] in {"Pending", "Running"}:
@@ -54,10 +55,3 @@ def bury(folder: JobFolder) -> None:
         folder.append_event(events.event(ended(failed), job, len(folder.read_events()) + 1, moment))
         folder.write("status", document.to_tree(after))
         folder.touch()
-
-
-def main(path: str) -> None:
-    """Bury the job of a folder, if it is still there."""
-    folder = JobFolder(Path(path))
-    if folder.exists():
-        bury(folder)

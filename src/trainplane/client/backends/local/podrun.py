@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.backends.local.logs import LogWriter
-    from trainplane.client.backends.local.pods import JobPlan, Plan
+    from trainplane.client.backends.local.pods import LocalJob, LocalJobSet
     from trainplane.client.backends.local.runner import Runner, Running
     from trainplane.client.backends.local.values import Sources
     from trainplane.client.backends.local.volumes import Volume
@@ -37,7 +37,7 @@ class PodContext:
     """What a pod is given by its supervisor."""
 
     folder: JobFolder
-    plan: Plan
+    plan: LocalJobSet
     runner: Runner
     sources: Sources
     log: LogWriter
@@ -61,7 +61,7 @@ class PodRun:
         self.place = place
         self._step = step
         self._around = around
-        self._job: JobPlan = around.plan.job(place.replicated_job)
+        self._job: LocalJob = around.plan.job(place.replicated_job)
         self._running: dict[str, Running] = {}
         self._stopping = asyncio.Event()
         self._late = False

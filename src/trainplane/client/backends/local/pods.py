@@ -1,6 +1,6 @@
 """From a JobSet to pods: what JobSet and the Job controller would make of it. Pure.
 
-    plan = plan_of(rendering)
+    plan = read_jobset(rendering)
     plan.jobs[0].count                       how many pods, each a `PodIndex`
     pod_at(plan, place, ...)                 the Pod document, named and labelled as in a cluster
 
@@ -29,7 +29,7 @@ _RUN: Final = frozenset({"command", "args"})
 
 
 @dataclass(frozen=True)
-class JobPlan:
+class LocalJob:
     """A replicated job: `replicas` Jobs of `completions` pods."""
 
     name: str
@@ -68,13 +68,13 @@ class FailureRule:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """All pods of a TrainJob, and when they start, end and start again."""
+class LocalJobSet:
+    """A JobSet as this machine runs it: all pods of a TrainJob, and when they start, end and start again."""
 
     name: str
     uid: str
     subdomain: str
-    jobs: tuple[JobPlan, ...]
+    jobs: tuple[LocalJob, ...]
     max_restarts: int
     failure_rules: tuple[FailureRule, ...]
     succeeds_with: frozenset[str]
@@ -89,14 +89,14 @@ class Plan:
         return (place for job in self.jobs for place in job.places)
 
     @property
-    def containers(self) -> Iterator[tuple[JobPlan, Tree]]:
+    def containers(self) -> Iterator[tuple[LocalJob, Tree]]:
         """The containers of each job's pods, those that come first among them."""
         for job in self.jobs:
             spec = job.template.get("spec") or {}
             for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
                 yield job, container
 
-    def job(self, name: str) -> JobPlan:
+    def job(self, name: str) -> LocalJob:
         """Return the replicated job of a name, which there is."""
         return next(job for job in self.jobs if job.name == name)
 
@@ -109,16 +109,16 @@ class Plan:
         return names.pod_hostname(self.name, *place)
 
 
-def plan_of(jobset: Tree, uid: str) -> Plan:
-    """Return what becomes of a JobSet."""
+def read_jobset(jobset: Tree, uid: str) -> LocalJobSet:
+    """Return a JobSet as this machine runs it."""
     spec = jobset["spec"]
-    jobs: list[JobPlan] = []
+    jobs: list[LocalJob] = []
     in_order = trees.get(spec, "startupPolicy", "startupPolicyOrder") == "InOrder"
     for entry in spec.get("replicatedJobs") or ():
-        jobs.append(_job_plan(entry, jobs[-1].name if in_order and jobs else None))
+        jobs.append(_read_job(entry, jobs[-1].name if in_order and jobs else None))
     policy = spec.get("failurePolicy") or {}
     success = spec.get("successPolicy") or {}
-    return Plan(
+    return LocalJobSet(
         name=jobset["metadata"]["name"],
         uid=uid,
         subdomain=trees.get(spec, "network", "subdomain") or jobset["metadata"]["name"],
@@ -138,7 +138,7 @@ def plan_of(jobset: Tree, uid: str) -> Plan:
     )
 
 
-def _job_plan(entry: Tree, before: str | None) -> JobPlan:
+def _read_job(entry: Tree, before: str | None) -> LocalJob:
     job = trees.get(entry, "template", "spec") or {}
     template = job.get("template") or {}
     parallelism = job.get("parallelism")
@@ -148,7 +148,7 @@ def _job_plan(entry: Tree, before: str | None) -> JobPlan:
     depends_on = [(need["name"], need.get("status", COMPLETE)) for need in entry.get("dependsOn") or ()]
     if before is not None:
         depends_on.append((before, READY))
-    return JobPlan(
+    return LocalJob(
         name=entry["name"],
         replicas=int(entry.get("replicas", 1)),
         parallelism=parallelism,
@@ -168,7 +168,9 @@ def _claims(spec: Tree) -> Iterator[str]:
             yield template["metadata"]["name"]
 
 
-def pod_at(plan: Plan, place: PodIndex, *, suffix: str, attempt: int, now: str, address: str, machine: str) -> Tree:
+def pod_at(
+    plan: LocalJobSet, place: PodIndex, *, suffix: str, attempt: int, now: str, address: str, machine: str
+) -> Tree:
     """Return a new Pod, Pending. What its containers run is left out: with code in it, it may be a megabyte."""
     job = plan.job(place.replicated_job)
     hostname = plan.hostname(place)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.volumes import Mount
     from trainplane.lifecycle.events import EventContent
 
@@ -75,14 +75,14 @@ class Running(Protocol):
 class Runner(Protocol):
     """Starts containers of one job."""
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what of the plan has no effect here.
 
         Raises:
             InvalidError: something cannot be had here; the message names the field and what to do.
         """
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Get ready for the pods of a plan: at first, and each time that all begin anew."""
 
     def address(self, place: PodIndex) -> str:

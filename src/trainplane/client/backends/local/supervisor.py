@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import secrets as random
 import signal
 import socket
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,7 +26,6 @@ from trainplane.api import document, names
 from trainplane.api import tree as trees
 from trainplane.api.trainjob import TrainJob, TrainJobStatus
 from trainplane.client.backends.local import events, jobset_policy
-from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.logs import LogWriter
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.podrun import PodContext, PodRun
@@ -49,18 +45,16 @@ if TYPE_CHECKING:
     from trainplane.api.podindex import PodIndex
     from trainplane.api.trainjob import JobStatus
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.folder import JobFolder
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
 
 SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Of which names of pods end in five: Kubernetes' own, which make no words."""
 
-SUPERVISOR_ENDED = "SupervisorEnded"
-"""The reason of a job whose supervisor is gone before the job was over."""
 
-
-def name_steps(plan: Plan, job: Tree) -> dict[PodIndex, str]:
+def name_steps(plan: LocalJobSet, job: Tree) -> dict[PodIndex, str]:
     """Return what each place of a plan is called."""
     pods = [pod_at(plan, place, suffix="", attempt=0, now="", address="", machine="") for place in plan.places]
     called = name_places(pods, job)
@@ -152,7 +146,7 @@ class Supervisor:
     def _end_from_outside(self) -> Condition | None:
         if self._told_to_stop:
             message = "the job's supervisor was told to stop (SIGTERM), and stopped its pods"
-            return jobset_policy.failed_by(SUPERVISOR_ENDED, message)
+            return jobset_policy.failed_by(jobset_policy.SUPERVISOR_ENDED, message)
         left = self._seconds_left()
         if left is None or left > 0:
             return None
@@ -200,9 +194,11 @@ class Supervisor:
         self.folder.write("steps", {"items": list(self._steps.values())})
         if first:
             suspended = bool(trees.get(self._job, "spec", "suspend"))
-            self._tell(created(self._plan.name, len(self._steps), suspended=suspended))
-            for told in (*rendered.ignored, *self.runner.judge(self._plan)):
-                self._tell(told)
+            self._record_event(created(self._plan.name, len(self._steps), suspended=suspended))
+            warnings = (self.folder.read("warnings") or {}).get("items") or []
+            warned = (EventContent("Warning", "Warning", text) for text in warnings)
+            for told in (*warned, *rendered.ignored, *self.runner.judge(self._plan)):
+                self._record_event(told)
 
     # -- pods
 
@@ -219,7 +215,7 @@ class Supervisor:
         )
         run = PodRun(pod, place, self._steps[place], self._around())
         self._runs[place] = run
-        self._tell(EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
+        self._record_event(EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
         self._tasks[run.name] = asyncio.ensure_future(run.run())
         self._tasks[run.name].add_done_callback(lambda _: self._changed.set())
 
@@ -232,7 +228,7 @@ class Supervisor:
             self._log,
             self._timing,
             save=self._save,
-            tell=self._tell,
+            tell=self._record_event,
             may_retry=self._may_retry,
             record=self._record,
         )
@@ -267,7 +263,7 @@ class Supervisor:
     async def _begin_anew(self, *, counts: bool) -> None:
         self._restarts += 1
         self._counted += counts
-        self._tell(events.restarted(self._restarts))
+        self._record_event(events.restarted(self._restarts))
         await self._stop_pods(list(self._runs), drop=True)
         self._failures.clear()
         self._changed.set()
@@ -295,12 +291,12 @@ class Supervisor:
         if after == self._status:
             return
         for told in of_change(self._status, after):
-            self._tell(told)
+            self._record_event(told)
         self._status = after
         self.folder.write("status", document.to_tree(after))
         self.folder.touch()
 
-    def _tell(self, told: EventContent, about: Tree | None = None) -> None:
+    def _record_event(self, told: EventContent, about: Tree | None = None) -> None:
         self._news += 1
         self.folder.append_event(events.event(told, about or self._job, self._news, now()))
 
@@ -314,24 +310,3 @@ class Supervisor:
     def _stop_soon(self) -> None:
         self._told_to_stop = True
         self._changed.set()
-
-
-def make_runner(folder: JobFolder) -> Runner:
-    """Return the runner that a job's settings ask for."""
-    settings = folder.read("settings") or {}
-    if settings["kind"] == "process":
-        from trainplane.client.backends.process.runner import ProcessRunner  # noqa: PLC0415 only the one that is needed
-
-        return ProcessRunner(folder, settings)
-    from trainplane.client.backends.container.runner import ContainerRunner  # noqa: PLC0415 as above
-
-    return ContainerRunner(folder, settings)
-
-
-def main(secrets: str, path: str, lock: int) -> None:
-    """Run the job of a folder; `lock` is the open file that the client locked (`launching`)."""
-    folder = JobFolder(Path(path))
-    os.set_inheritable(lock, False)
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
-    asyncio.run(Supervisor(folder, make_runner(folder), json.loads(secrets)).run())

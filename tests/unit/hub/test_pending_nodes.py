@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hub.queued_world import GPU, flavor, node, pod_set
+from tests.unit.hub.pending_world import GPU, flavor, node, pod_set
 from trainplane.hub.pending.nodes import affinity_allows, fit, selects, tolerates, untolerated
 
 Tree = dict[str, Any]

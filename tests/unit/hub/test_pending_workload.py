@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hub.queued_world import GPU, NOW, holder, pod_set, workload
+from tests.unit.hub.pending_world import GPU, NOW, holder, pod_set, workload
 from trainplane.api.quantity import Quantity
 from trainplane.hub.pending.workload import (
     ends_at,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hub.queued_world import GPU, cluster_queue, flavor, pod_set, workload
+from tests.unit.hub.pending_world import GPU, cluster_queue, flavor, pod_set, workload
 from trainplane.api.quantity import Quantity
 from trainplane.hub.pending.flavors import Assignment, assign
 from trainplane.hub.pending.quota import FlavorResource, QuotaTree

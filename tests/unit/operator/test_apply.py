@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trainplane.api.tree import drop, put
-from trainplane.operator.ssa_diff import would_change
+from trainplane.operator.apply import would_change
 
 BODY: dict[str, Any] = {
     "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.hub.queued_world import (
+from tests.unit.hub.pending_world import (
     GPU,
     NOW,
     check,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainplane.admission.yaml_lines import UnreadableError, read
+from trainplane.lint.yaml_lines import MOST_LETTERS, UnreadableError, read
 
 TEXT = """\
 # a comment
@@ -98,3 +98,34 @@ def test_documents_before_it_are_read() -> None:
     assert next(documents).tree == {"a": 1}
     with pytest.raises(UnreadableError):
         next(documents)
+
+
+BOMBS = {
+    "aliases": "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 60)),
+    "merges": "a0: &a0 {x: 1, y: 2}\n"
+    + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}], k{n}: 1}}\n" for n in range(1, 60)),
+    "merges into each other": "a: &a\n  <<: *a\n  b: 1\n",
+    "nesting": "[" * 20_000,
+    "nested fields": "{a: " * 20_000,
+    "digits": f"a: {'9' * 200_000}\n",
+    "digits of base 60": f"a: 1{':1' * 50_000}\n",
+    "digits of base 16": f"a: 0x{'f' * 200_000}\n",
+    "length": "# " + "x" * MOST_LETTERS,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+@pytest.mark.timeout(20)
+def test_what_costs_more_than_it_is_worth_is_not_read(name: str) -> None:
+    with pytest.raises(UnreadableError):
+        list(read(BOMBS[name]))
+
+
+def test_of_what_is_merged_the_first_wins_and_the_object_itself_over_all() -> None:
+    (found,) = read("a: &a {x: 1, y: 1, z: 1}\nb: &b {<<: *a, x: 2, y: 2}\nc: {z: 3, <<: [*b, *a]}\n")
+    assert found.tree["c"] == {"x": 2, "y": 2, "z": 3}
+
+
+def test_only_objects_are_merged() -> None:
+    with pytest.raises(UnreadableError, match="`<<` can bring objects only"):
+        list(read("a: {<<: [1]}\n"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trainplane.admission.runtime_file import Remark, steps, validate
+from trainplane.lint.runtimes import Remark, steps, validate
 from trainplane.render.findings import Finding, written
 from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
 from trainplane.render.plugin import Plugin

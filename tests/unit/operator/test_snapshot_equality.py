@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.operator.objects import runtime
 from trainplane.api import tree as trees
-from trainplane.operator.semantic_equality import are_alike
+from trainplane.operator.snapshot import are_alike
 
 POD = ("spec", "template", "spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
 NODE = (*POD, "containers", 0)

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trainplane.admission.runtimes import validate_runtime
 from trainplane.admission.schema_validation import Problem, judge
-from trainplane.admission.yaml_lines import UnreadableError, read
 from trainplane.api import document, names
 from trainplane.api import tree as trees
 from trainplane.api.crds.schema import schema_of
 from trainplane.api.jobset import JobSetTemplate
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
+from trainplane.lint.yaml_lines import UnreadableError, read
 from trainplane.render.findings import written
 from trainplane.render.pipeline import Pipeline
 from trainplane.render.references import POD
@@ -33,8 +33,9 @@ from trainplane.render.refused import OF_RUNTIME, faults
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trainplane.admission.yaml_lines import Path, Source
+    from trainplane.admission.schema_validation import Path
     from trainplane.api.tree import Tree
+    from trainplane.lint.yaml_lines import YamlDocument
     from trainplane.render.findings import Finding
     from trainplane.render.plan import Runtime
 
@@ -85,15 +86,15 @@ def validate(text: str, *, pipeline: Pipeline | None = None) -> list[Remark]:
     `pipeline` has the plugins to judge by; without one, those that are installed here.
     """
     remarks: list[Remark] = []
-    sources: list[Source] = []
+    found: list[YamlDocument] = []
     try:
-        sources += (source for source in read(text) if not _is_of_others(source.tree))
+        found += (one for one in read(text) if not _is_of_others(one.tree))
     except UnreadableError as error:
         remarks.append(Remark(error.line, "", error.problem))
-    if not sources and not remarks:
+    if not found and not remarks:
         remarks.append(Remark(1, "", f"there is no {' and no '.join(_KINDS)} in this file"))
-    for source in sources:
-        remarks += _judge(source, pipeline or Pipeline.default())
+    for one in found:
+        remarks += _judge(one, pipeline or Pipeline.default())
     return sorted(set(remarks))
 
 
@@ -107,22 +108,22 @@ def _is_of_others(tree: object) -> bool:
     return isinstance(tree, dict) and isinstance(tree.get("kind"), str) and "runtime" not in tree["kind"].lower()
 
 
-def _judge(source: Source, pipeline: Pipeline) -> Iterator[Remark]:
-    tree = source.tree
-    for path, line in source.repeated:
+def _judge(one: YamlDocument, pipeline: Pipeline) -> Iterator[Remark]:
+    tree = one.tree
+    for path, line in one.repeated:
         yield Remark(line, written(path), "is there twice: the first one is lost")
     kind = tree.get("kind") if isinstance(tree, dict) else None
     if kind not in _KINDS or tree.get("apiVersion") != names.API_VERSION:
         wanted = f"must be apiVersion {names.API_VERSION} and kind {' or '.join(_KINDS)}"
-        yield Remark(source.line_of(("kind",)), "kind", wanted)
+        yield Remark(one.line_of(("kind",)), "kind", wanted)
         return
     problems = [*judge(tree, _schema(kind)), *_judge_metadata(tree)]
     for problem in problems:
-        yield Remark(source.line_of(problem.path), written(problem.path), problem.text)
+        yield Remark(one.line_of(problem.path), written(problem.path), problem.text)
     if not any(problem.is_misshapen for problem in problems):
-        yield from _judge_meaning(source)
+        yield from _judge_meaning(one)
     if not problems:
-        yield from _judge_use(source, kind, pipeline)
+        yield from _judge_use(one, kind, pipeline)
 
 
 def _judge_metadata(tree: Tree) -> Iterator[Problem]:
@@ -147,23 +148,23 @@ def _judge_metadata(tree: Tree) -> Iterator[Problem]:
                 yield Problem(("metadata", place, key), problem)
 
 
-def _judge_meaning(source: Source) -> Iterator[Remark]:
-    verdict = validate_runtime(source.tree, None)
+def _judge_meaning(one: YamlDocument) -> Iterator[Remark]:
+    verdict = validate_runtime(one.tree, None)
     for finding in verdict.errors:
-        yield Remark(source.line_of(steps(finding.path)), finding.path, finding.problem)
+        yield Remark(one.line_of(steps(finding.path)), finding.path, finding.problem)
     for warning in verdict.warnings:
-        yield Remark(source.line_of(()), "", warning, "warning")
-    yield from _judge_template(source)
+        yield Remark(one.line_of(()), "", warning, "warning")
+    yield from _judge_template(one)
 
 
-def _judge_template(source: Source) -> Iterator[Remark]:
+def _judge_template(one: YamlDocument) -> Iterator[Remark]:
     """Yield what JobSet or the API server would refuse in every TrainJob; an image for training may come with one."""
-    template = trees.get(source.tree, "spec", "template") or {}
+    template = trees.get(one.tree, "spec", "template") or {}
     brought = set(_missing_images(template))
     for path, problem in faults(template):
         if path not in brought:
             where: Path = ("spec", "template", *path)
-            yield Remark(source.line_of(where), written(where), problem)
+            yield Remark(one.line_of(where), written(where), problem)
 
 
 def _missing_images(template: Tree) -> Iterator[Path]:
@@ -175,19 +176,19 @@ def _missing_images(template: Tree) -> Iterator[Path]:
                 yield ("spec", "replicatedJobs", index, *POD, "containers", place, "image")
 
 
-def _judge_use(source: Source, kind: str, pipeline: Pipeline) -> Iterator[Remark]:
+def _judge_use(one: YamlDocument, kind: str, pipeline: Pipeline) -> Iterator[Remark]:
     """Yield what plugins and the SDK say of a runtime whose form is right."""
-    tree = source.tree
+    tree = one.tree
     runtime: Runtime = document.read(tree, _KINDS[kind])  # type: ignore[assignment] # one of the two
     verdict = pipeline.validate(document.read(_sample(tree), TrainJob), None, runtime)
     for finding in verdict.errors:
         if not finding.problem.startswith(OF_RUNTIME):  # `_judge_template` has said it, with its line
             path = _of_runtime(finding, tree)
-            yield Remark(source.line_of(path), written(path), finding.problem)
+            yield Remark(one.line_of(path), written(path), finding.problem)
     for warning in verdict.warnings:
-        yield Remark(source.line_of(()), "", warning, "warning")
+        yield Remark(one.line_of(()), "", warning, "warning")
     for path, problem in _judge_for_sdk(tree):
-        yield Remark(source.line_of(path), written(path), problem, "warning")
+        yield Remark(one.line_of(path), written(path), problem, "warning")
 
 
 def _sample(runtime: Tree) -> Tree:
