@@ -74,10 +74,7 @@ class Run(Protocol):
         """Return the lines that are not older than a time, in their order."""
 
 
-RunT = TypeVar("RunT", bound=Run)
-
-
-class Sink(Protocol[RunT]):
+class Sink(Protocol):
     """Where the lines of a container go, and what is known there of its pod."""
 
     def state(self) -> ContainerState:
@@ -86,7 +83,7 @@ class Sink(Protocol[RunT]):
     async def look(self, client: Client) -> ContainerState:
         """Return how the container is now; raises NotFoundError if the pod is gone, or its name is another pod's."""
 
-    def kept(self, number: int) -> RunT:
+    def kept(self, number: int) -> Run:
         """Return what there is of a run."""
 
     def adopt(self, number: int, first: bytes) -> bool:
@@ -96,16 +93,16 @@ class Sink(Protocol[RunT]):
         that had printed nothing. Times of nanoseconds make sure that it is the same line.
         """
 
-    async def put(self, run: RunT, lines: Sequence[bytes], *, gap: bool) -> None:
+    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:
         """Take new lines of a run; `gap`: lines before them may be lost."""
 
-    def over(self, run: RunT, reason: str) -> None:
+    def over(self, number: int, reason: str) -> None:
         """A run is over: `ENDED` or `GONE`."""
 
     def failed(self, error: Exception, failures: int) -> float | None:
         """Return the seconds after which to try again, 0 for the usual; None to give up; raises what none can mend."""
 
-    async def close(self, half: tuple[RunT, bytes] | None) -> None:
+    async def close(self, half: tuple[int, bytes] | None) -> None:
         """The pod is gone, or it was given up; `half` is the last line of a run, if that came without its newline."""
 
     def connecting(self) -> None:
@@ -117,7 +114,7 @@ class Sink(Protocol[RunT]):
         return
 
 
-SinkT = TypeVar("SinkT", bound=Sink[Any])
+SinkT = TypeVar("SinkT", bound=Sink)
 
 
 class Places(Protocol):
@@ -183,7 +180,7 @@ class Follower(Generic[SinkT]):
         self._is_last = False
         self._failures = 0
         self._doubts = 0
-        self._half: tuple[Any, bytes] | None = None
+        self._half: tuple[int, bytes] | None = None
         self._shortage: str | None = None
 
     def update(self) -> None:
@@ -225,7 +222,8 @@ class Follower(Generic[SinkT]):
             if wait is None and (self._is_over or self._is_last):
                 break
             await self._pause(wait)
-        await self.sink.close(self._half if self._half and self._half[0].ended is None else None)
+        half = self._half
+        await self.sink.close(half if half and self.sink.kept(half[0]).ended is None else None)
 
     async def _step(self) -> float | None:
         """Read what there is to read; return the seconds after which to look again, None to wait for a change."""
@@ -238,13 +236,12 @@ class Follower(Generic[SinkT]):
             return None
         if number > 0 and self.tail is None and await self._read_former(number - 1):
             return 0.0
-        run = self.sink.kept(number)
-        if run.ended is not None:
+        if self.sink.kept(number).ended is not None:
             return None
         client = self.connect()
         doubt = False
         if self.follow:
-            if run.end == 0 and (await self.sink.look(client)).run != number:
+            if self.sink.kept(number).end == 0 and (await self.sink.look(client)).run != number:
                 return 0.0  # what we were told of the pod was old, and an empty run would take any other's lines
             if self.sink.state().is_running:
                 doubt = await self._read_on(client, number)
@@ -253,9 +250,9 @@ class Follower(Generic[SinkT]):
                 return self._pause_of(doubt=doubt)
         if state.run in {number, number + 1}:
             await self._read(client, number, previous=state.run != number)
-            self.sink.over(run, ENDED)
+            self.sink.over(number, ENDED)
         else:
-            self.sink.over(run, GONE)
+            self.sink.over(number, GONE)
         return 0.0
 
     def _pause_of(self, *, doubt: bool) -> float:
@@ -281,15 +278,14 @@ class Follower(Generic[SinkT]):
 
     async def _read_former(self, number: int) -> bool:
         """Read the rest of the run before this one if that was not read to its end; say whether anything was done."""
-        run = self.sink.kept(number)
-        if run.ended is not None:
+        if self.sink.kept(number).ended is not None:
             return False
         try:
             await self._read(self.connect(), number, previous=True)
         except BadRequestError:  # the kubelet has removed it
-            self.sink.over(run, GONE)
+            self.sink.over(number, GONE)
         else:
-            self.sink.over(run, ENDED)
+            self.sink.over(number, ENDED)
         return True
 
     async def _read(
@@ -321,7 +317,7 @@ class Follower(Generic[SinkT]):
                     if batch.rest and is_over:
                         await self._keep(number, resumption, [batch.rest])
                     elif batch.rest:  # a whole line only if the container has ended, and then it comes again
-                        self._half = run, batch.rest
+                        self._half = number, batch.rest
         finally:
             quiet.end()
 
@@ -331,8 +327,7 @@ class Follower(Generic[SinkT]):
         new = resumption.feed(lines)
         if not new:
             return
-        run = self.sink.kept(number)
-        if run.end == 0 and self.sink.adopt(number, new[0]):
+        if self.sink.kept(number).end == 0 and self.sink.adopt(number, new[0]):
             raise _DoubtError
         has_gap = resumption.gap and not had_gap
         if has_gap:
@@ -340,7 +335,7 @@ class Follower(Generic[SinkT]):
             if self._doubts <= DOUBTS:
                 raise _DoubtError
         self._doubts = self._failures = 0
-        await self.sink.put(run, new, gap=has_gap)
+        await self.sink.put(number, new, gap=has_gap)
 
     async def _pause(self, seconds: float | None) -> None:
         if seconds is None:

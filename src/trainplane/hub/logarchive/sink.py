@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import HubError, NotKeptError
-from trainplane.hub.logarchive.journal import Journal
 from trainplane.hub.logarchive.lines import note
 from trainplane.hub.logarchive.pod import parse
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trainplane.hub.logarchive.archive import Archive
+    from trainplane.hub.logarchive.journal import Journal
     from trainplane.hub.logarchive.keptjob import KeptJob, KeptPod
     from trainplane.hub.logarchive.pod import Pod
     from trainplane.kube.client import Client
@@ -36,7 +36,7 @@ _LOST: Final = "lines may be missing here: the log was rotated on the worker whi
 
 
 @dataclass
-class JournalSink(Sink[Journal]):
+class JournalSink(Sink):
     """Keeps what one container prints."""
 
     archive: Archive
@@ -66,14 +66,14 @@ class JournalSink(Sink[Journal]):
         """Give an empty journal what the one before it has, if it is of the same run."""
         return self.archive.adopt(self.job, self.pod, self.container, self.kept(number), first)
 
-    async def put(self, run: Journal, lines: Sequence[bytes], *, gap: bool) -> None:
+    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:
         """Keep lines, and before them that others may be lost."""
         self.gaps += gap
-        self.archive.append(self.job, run, [note(lines[0], _LOST), *lines] if gap else lines)
+        self.archive.append(self.job, self.kept(number), [note(lines[0], _LOST), *lines] if gap else lines)
 
-    def over(self, run: Journal, reason: str) -> None:
+    def over(self, number: int, reason: str) -> None:
         """Note that a run was read to its end."""
-        self.archive.finish(self.job, run, reason)
+        self.archive.finish(self.job, self.kept(number), reason)
 
     def failed(self, error: Exception, failures: int) -> float | None:
         """Wait for workers and volumes to be mended, unless the job is no longer kept."""
@@ -92,11 +92,11 @@ class JournalSink(Sink[Journal]):
         )
         return REFUSED_SECONDS if isinstance(error, ForbiddenError | UnauthorizedError) else 0.0
 
-    async def close(self, half: tuple[Journal, bytes] | None) -> None:
+    async def close(self, half: tuple[int, bytes] | None) -> None:
         """Finish all journals: what they have is all there will be, with the line that had no newline yet."""
         if half is not None:
             with contextlib.suppress(HubError, OSError):
-                self.archive.append(self.job, half[0], [half[1]])
+                self.archive.append(self.job, self.kept(half[0]), [half[1]])
         for (container, _), journal in list(self.pod.runs.items()):
             if container == self.container:
                 self.archive.finish(self.job, journal, GONE)

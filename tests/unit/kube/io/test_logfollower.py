@@ -74,7 +74,7 @@ class Lines:
         return [line for line in self.lines if (nanoseconds(line) or 0) >= moment]
 
 
-class Memory(Sink[Lines]):
+class Memory(Sink):
     """Keeps lines in memory."""
 
     def __init__(self, told: dict[str, Any]) -> None:
@@ -102,22 +102,23 @@ class Memory(Sink[Lines]):
         self.runs[number], self.runs[number - 1] = Lines(None, former.lines), Lines(ENDED)
         return True
 
-    async def put(self, run: Lines, lines: Sequence[bytes], *, gap: bool) -> None:
+    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:
+        run = self.kept(number)
         if gap:
             run.gaps.append(run.end)
         run.lines += lines
 
-    def over(self, run: Lines, reason: str) -> None:
-        run.ended = reason
+    def over(self, number: int, reason: str) -> None:
+        self.kept(number).ended = reason
 
     def failed(self, error: Exception, failures: int) -> float | None:  # noqa: ARG002 a Sink's
         if not isinstance(error, KubeError) or isinstance(error, ForbiddenError):
             raise error
         return 0.0
 
-    async def close(self, half: tuple[Lines, bytes] | None) -> None:
+    async def close(self, half: tuple[int, bytes] | None) -> None:
         if half is not None:
-            half[0].lines.append(half[1])
+            self.kept(half[0]).lines.append(half[1])
         self.closed = True
 
 

@@ -60,7 +60,7 @@ class Run:
             self._recent.popleft()
 
 
-class PodLog(Sink[Run]):
+class PodLog(Sink):
     """Reads one pod into a source; `update` and `finish` tell it what becomes of the pod and its TrainJob."""
 
     def __init__(
@@ -119,14 +119,14 @@ class PodLog(Sink[Run]):
         self._runs[number] = replace(former, ended=None)
         return True
 
-    async def put(self, run: Run, lines: Sequence[bytes], *, gap: bool) -> None:  # noqa: ARG002 nobody is told of gaps
+    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:  # noqa: ARG002 nobody is told of gaps
         """Give the merger lines; waits while too many of them wait."""
-        run.keep(lines)
+        self.kept(number).keep(lines)
         await self._source.put(lines)
 
-    def over(self, run: Run, reason: str) -> None:
+    def over(self, number: int, reason: str) -> None:
         """Note that a run was read to its end."""
-        run.ended = reason
+        self.kept(number).ended = reason
 
     def failed(self, error: Exception, failures: int) -> float | None:
         """Wait for a cluster that is away, a few times only where nothing is followed; raise all else."""
@@ -135,7 +135,7 @@ class PodLog(Sink[Run]):
             raise error
         return 0.0
 
-    async def close(self, half: tuple[Run, bytes] | None) -> None:
+    async def close(self, half: tuple[int, bytes] | None) -> None:
         """Give the merger the line that will not get its newline."""
         if half is not None:
             await self._source.put([half[1]])
