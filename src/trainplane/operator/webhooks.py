@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
+from trainplane.admission.edits import changes_only_suspend
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe, shortened, shown
@@ -179,7 +180,7 @@ class Webhooks:
 
     async def _jobset(self, new: Tree, old: Tree | None, request: AdmissionRequest) -> Tree | None:
         """Return the JobSet where an edit may collide with it: only what is rendered, and only of what exists."""
-        if old is None or _without_suspend(new) == _without_suspend(old):
+        if old is None or changes_only_suspend(new, old):
             return None
         try:
             return await self._client.get(JOB_SETS, request.name, request.namespace)
@@ -231,10 +232,6 @@ def _ref(job: Tree) -> RuntimeRef | None:
         return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
-
-
-def _without_suspend(job: Tree) -> Tree:
-    return {name: value for name, value in (job.get("spec") or {}).items() if name != "suspend"}
 
 
 def _answer(verdict: Verdict, kind: str) -> Answer:

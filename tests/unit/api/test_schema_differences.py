@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainplane.api.crds.compare import Difference, Narrowing, differences, narrowings, normal
+from tests.schema_differences import Difference, Narrowing, differences, narrowings, normal
 
 BASE: dict[str, Any] = {
     "type": "object",
