@@ -61,6 +61,10 @@ engines: $(VENV) ## build what is missing of the engines
 images: $(VENV) engines packages ## build what is missing of the container images
 	$(PYTHON) -m lab.images.build
 
+.PHONY: image
+image: images ## the image of operator and hub, on the lab's Python or on BASE=IMAGE; tells its size and digest
+	$(if $(BASE),$(PYTHON) images/build.py --base $(BASE),$(PYTHON) -m lab.images.trainplane)
+
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
@@ -96,6 +100,10 @@ e2e: engines images ## the documents' examples and faults, with real pods
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
+
+.PHONY: install-e2e
+install-e2e: image ## our image and chart as an admin installs them, on real clusters
+	$(PYTEST) -p lab.pytest_plugin --suite install tests/install
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)
