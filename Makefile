@@ -42,6 +42,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m trainplane.api.crds --check
+	$(PYTHON) -m deploy --check
 	$(PYTHON) runtimes/pin.py --check
 	$(PYTHON) docs/reference.py --check
 
@@ -70,10 +71,15 @@ lab-selftest: engines images ## the lab on itself: real control plane, pods, fle
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write anew what is made from the types: CRDs, the SDK's reference page; and the images into the runtimes
+manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the SDK's reference page; and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
+	$(PYTHON) -m deploy
 	$(PYTHON) docs/reference.py
+
+.PHONY: kustomize
+kustomize: manifests engines ## write manifests/base anew, which the chart renders
+	$(PYTHON) -m deploy.kustomize
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
