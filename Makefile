@@ -45,6 +45,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m trainplane.api.crds --check
+	$(PYTHON) -m deploy --check
 	$(PYTHON) runtimes/pin.py --check
 	$(PYTHON) docs/reference.py --check
 
@@ -64,15 +65,24 @@ engines: $(VENV) ## build what is missing of the engines
 images: $(VENV) engines packages ## build what is missing of the container images
 	$(PYTHON) -m lab.images.build
 
+.PHONY: image
+image: images ## the image of operator and hub, on the lab's Python or on BASE=IMAGE; tells its size and digest
+	$(if $(BASE),$(PYTHON) images/build.py --base $(BASE),$(PYTHON) -m lab.images.trainplane)
+
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write anew what is made from the types: CRDs, the SDK's reference page; and the images into the runtimes
+manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the SDK's reference page; and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
+	$(PYTHON) -m deploy
 	$(PYTHON) docs/reference.py
+
+.PHONY: kustomize
+kustomize: manifests engines ## write manifests/base anew, which the chart renders
+	$(PYTHON) -m deploy.kustomize
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
@@ -99,6 +109,10 @@ e2e: engines images ## the documents' examples and faults, with real pods
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
+
+.PHONY: install-e2e
+install-e2e: image ## our image and chart as an admin installs them, on real clusters
+	$(PYTEST) -p lab.pytest_plugin --suite install tests/install
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)

@@ -86,12 +86,14 @@ class Cluster:
         self.folder = sandbox.folder
         self.port: int = record["port"]
         self.index: int = record["index"]
+        self._audited: bool = record.get("audited", False)
 
     @classmethod
-    def up(cls, name: str, *, owned: bool = False) -> Cluster:
+    def up(cls, name: str, *, owned: bool = False, audited: bool = False) -> Cluster:
         """Start a control plane and wait until it is ready; what killed runs left behind is removed first.
 
-        An owned cluster ends when the process that called this ends, however it ends.
+        An owned cluster ends when the process that called this ends, however it ends. An audited one writes down each
+        request of a service account: `audit` reads them.
         """
         sweep()
         if Sandbox.find(name):
@@ -101,7 +103,7 @@ class Cluster:
         sandbox = Sandbox.create(name, owned=owned)
         try:
             listener = socket.create_server(("127.0.0.1", 0))
-            record = {"port": listener.getsockname()[1], "index": index}
+            record = {"port": listener.getsockname()[1], "index": index, "audited": audited}
             (sandbox.folder / "cluster.json").write_text(json.dumps(record))
             cluster = cls(sandbox, record)
             cluster._start(listener)
@@ -262,6 +264,11 @@ class Cluster:
             return False
         return True
 
+    def audit(self) -> list[dict[str, Any]]:
+        """Return what service accounts asked of the API server until now, as its audit log has it."""
+        lines = (self.folder / "audit.log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.endswith("}")]
+
     def user(self, name: str, common_name: str, groups: tuple[str, ...] = ()) -> Path:
         """Return the kubeconfig of a user, with a certificate made now."""
         pair = Authority.load(self.folder / "pki").issue(name, common_name, groups=groups)
@@ -366,7 +373,17 @@ class Cluster:
             "--enable-aggregator-routing=true",
             "--allow-privileged=true",
             "--profiling=false",
+            *self._audit_flags(),
         ]
+
+    def _audit_flags(self) -> list[str]:
+        if not self._audited:
+            return []
+        rules = [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules, "omitStages": ["RequestReceived"]}
+        path = self.folder / "audit.yaml"
+        path.write_text(yaml.safe_dump(policy))
+        return [f"--audit-policy-file={path}", f"--audit-log-path={self.folder}/audit.log"]
 
     def _controller_manager(self) -> list[str]:
         pki = self.folder / "pki"

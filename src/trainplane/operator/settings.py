@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -46,7 +45,7 @@ class Settings:
     """Path of a kubeconfig; None finds the cluster as kubectl does, in a pod its own."""
     namespace: str = DEFAULT_NAMESPACE
     """Where the operator runs: its Lease, its certificates' Secret, its Service."""
-    certificates: Path = Path(tempfile.gettempdir()) / "k8s-webhook-server" / "serving-certs"
+    certificates: Path = field(default_factory=lambda: _certificate_folder(os.environ))
     """Folder with tls.crt and tls.key where certManagement is off; the reference's own place, moved by TMPDIR."""
     shutdown_delay: float = 5.0
     """Seconds that webhooks are served after the end was asked for, as `--shutdown-delay-duration` of an API server:
