@@ -6,6 +6,8 @@ SHELL := /bin/bash
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -p tests.suite
+# On real engines; the API servers write down what our own accounts ask for, for `make grants`.
+LIVE = rm -rf build/audit/$@; TRAINPLANE_LAB_AUDIT=build/audit/$@ $(PYTEST) -p lab.pytest_plugin
 VENV := .venv/stamp
 UV := VIRTUAL_ENV=.venv .venv/bin/uv
 
@@ -86,15 +88,15 @@ kustomize: manifests engines ## write manifests/base anew, which the chart rende
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
-	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
+	$(LIVE) --suite integration tests/integration
 
 .PHONY: security
 security: engines images ## attacks on the real processes (FULL=1: with a million inputs)
-	$(PYTEST) -p lab.pytest_plugin --suite security --numprocesses 2 --no-loadscope-reorder tests/security
+	$(LIVE) --suite security --numprocesses 2 --no-loadscope-reorder tests/security
 
 .PHONY: under-fire
 under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)
-	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire -m finding \
+	$(LIVE) -p tests.findings --suite under-fire -m finding \
 	  tests/under_fire tests/unit/admission tests/unit/client tests/unit/hub tests/unit/render \
 	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
 
@@ -104,15 +106,15 @@ conformance: engines ## ours and the reference on two API servers, object by obj
 
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
-	$(PYTEST) -p lab.pytest_plugin --suite e2e tests/e2e
+	$(LIVE) --suite e2e tests/e2e
 
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
-	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
+	$(LIVE) --suite fleet --timeout=600 tests/fleet
 
 .PHONY: install-e2e
 install-e2e: image ## our image and chart as an admin installs them, on real clusters
-	$(PYTEST) -p lab.pytest_plugin --suite install tests/install
+	$(LIVE) --suite install tests/install
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)
@@ -122,7 +124,7 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
-	$(PYTEST) -p lab.pytest_plugin --suite sdk tests/sdk
+	$(LIVE) --suite sdk tests/sdk
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
@@ -131,6 +133,10 @@ bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL
 .PHONY: bench-kube
 bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
+
+.PHONY: grants
+grants: $(VENV) ## what our roles grant, beside what the suites before it used (e2e, fleet, security, integration)
+	$(PYTEST) --suite grants tests/grants
 
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout
