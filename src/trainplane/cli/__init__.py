@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from trainplane.cli import fleet_check, fleet_sync
+from trainplane.cli import fleet_check, fleet_sync, version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,4 +43,5 @@ def _parser() -> argparse.ArgumentParser:
     fleet_commands = fleet.add_subparsers(title="commands", metavar="COMMAND", required=True)
     fleet_check.add(fleet_commands)
     fleet_sync.add(fleet_commands)
+    version.add(commands)
     return parser
