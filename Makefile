@@ -28,6 +28,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	for name in base operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	  --python-version 3.11 requirements/release.in --output-file requirements/release.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
@@ -117,6 +119,17 @@ bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL
 .PHONY: bench-kube
 bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
+
+TOOLS := build/release-tools/stamp
+$(TOOLS): requirements/release.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/release-tools
+	$(UV) pip install --quiet --python build/release-tools/bin/python --require-hashes --requirement $<
+	@touch $@
+
+.PHONY: release
+release: $(TOOLS) ## what is published, in dist/, signed and verified (KEY=FILE, BASE=IMAGE, REQUIRE=all)
+	$(PYTHON) -m release build $(if $(KEY),--key $(KEY)) $(if $(BASE),--base $(BASE)) $(if $(REQUIRE),--require $(REQUIRE))
+	$(PYTEST) --suite release tests/release
 
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout
