@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from release import audit, chart, checksums, image, packages, provenance, sbom, signing, source
 from release.errors import MissingToolError, ReleaseError
 from release.order import Order
-from release.verify import PUBLIC_KEY, SIGNATURE, verify
+from release.verify import BESIDE, PUBLIC_KEY, SIGNATURE, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,7 @@ def build(output: Path, tools: Path, key_file: Path | None, base: str, required:
     """
     started = time.time()
     made = Made(source.read())
+    _only_a_release(output)
     work = WORK / "work"
     for emptied in (output, work):
         shutil.rmtree(emptied, ignore_errors=True)
@@ -68,6 +69,14 @@ def build(output: Path, tools: Path, key_file: Path | None, base: str, required:
     _sign(made, output, key_file, {f"requirements/{name}": one for name, one in materials.items()}, started)
     (WORK / "made.json").write_text(json.dumps(asdict(made), indent=2) + "\n")
     return made
+
+
+def _only_a_release(output: Path) -> None:
+    """Refuse to empty a folder that has anything but an earlier release in it."""
+    there = [path.name for path in output.iterdir()] if output.is_dir() else []
+    others = [name for name in there if not name.startswith("trainplane-") and name not in BESIDE]
+    if others:
+        raise ReleaseError(f"{output}: would be emptied, and has {others[0]!r} in it: name another folder")
 
 
 def _parts(made: Made, order: Order, base: str) -> None:

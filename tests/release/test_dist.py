@@ -91,6 +91,11 @@ def test_the_wheel_holds_the_product_alone() -> None:
     assert "trainplane" in tops
 
 
+def test_the_image_has_the_wheel_that_is_published(made: Tree) -> None:
+    inside = list((WORK / "work/image/dist").glob("*.whl"))
+    assert [checksums.digest(path) for path in inside] == [checksums.digest(one("*.whl"))] * bool(made["image"])
+
+
 def test_nothing_names_the_machine_that_made_it(source: Source, tmp_path: Path) -> None:
     """What the build itself wrote has no path of the checkout, a home or a temporary folder in it."""
     source.export(tmp_path)

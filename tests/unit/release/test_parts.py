@@ -183,6 +183,15 @@ def broken() -> None:
     raise ReleaseError("broken")
 
 
+def test_a_folder_with_anything_else_in_it_is_not_emptied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "notes.txt"
+    kept.write_text("mine")
+    (tmp_path / "trainplane-0.1.0.tar.gz").touch()
+    assert main(["build", "--output", str(tmp_path)]) == 1
+    assert "has 'notes.txt' in it: name another folder" in capsys.readouterr().err
+    assert kept.exists()
+
+
 def test_keys_are_made_and_folders_verified_by_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["key", str(tmp_path / "key")]) == 0
     assert capsys.readouterr().out.startswith("-----BEGIN PUBLIC KEY-----")
