@@ -41,7 +41,7 @@ def read() -> Source:
     """Return what is checked out.
 
     Raises:
-        ReleaseError: its tag names another version.
+        ReleaseError: its tag names another version, or this is no checkout.
     """
     commit = _git("rev-parse", "HEAD")
     version = version_of(_git("show", f"{commit}:pyproject.toml"))
@@ -65,4 +65,7 @@ def disagreement(tag: str, version: str) -> str:
 
 
 def _git(*words: str) -> str:
-    return subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(["git", *words], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ReleaseError(f"git {words[0]}: {done.stderr.strip()}: a release is made of a commit, in a checkout")
+    return done.stdout.strip()

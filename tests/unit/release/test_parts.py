@@ -51,6 +51,13 @@ def test_a_tag_that_names_another_version_stops_the_release(monkeypatch: pytest.
     assert source.read().tag == "v1.0.0.dev0"
 
 
+def test_what_is_no_checkout_is_not_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "REPOSITORY", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(ReleaseError, match=r"git rev-parse: .*: a release is made of a commit, in a checkout"):
+        source.read()
+
+
 # -- the chart
 
 
