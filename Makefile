@@ -30,6 +30,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	for name in base operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	  --python-version 3.11 requirements/release.in --output-file requirements/release.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
@@ -137,6 +139,17 @@ bench-kube: engines ## the controller runtime, kopf and the reference over 8,000
 .PHONY: grants
 grants: $(VENV) ## what our roles grant, beside what the suites before it used (e2e, fleet, security, integration)
 	$(PYTEST) --suite grants tests/grants
+
+TOOLS := build/release-tools/stamp
+$(TOOLS): requirements/release.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/release-tools
+	$(UV) pip install --quiet --python build/release-tools/bin/python --require-hashes --requirement $<
+	@touch $@
+
+.PHONY: release
+release: $(TOOLS) ## what is published, in dist/, signed and verified (KEY=FILE, BASE=IMAGE, REQUIRE=all)
+	$(PYTHON) -m release build $(if $(KEY),--key $(KEY)) $(if $(BASE),--base $(BASE)) $(if $(REQUIRE),--require $(REQUIRE))
+	$(PYTEST) --suite release tests/release
 
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout

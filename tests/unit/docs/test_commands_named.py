@@ -34,7 +34,9 @@ def test_make_knows_the_targets(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_has_the_modules(page: Path) -> None:
-    named = {name for line in code(page) for name in re.findall(r"python3? -m ((?:trainplane|lab)[\w.]*)", line)}
+    named = {
+        name for line in code(page) for name in re.findall(r"python3? -m ((?:trainplane|lab|release)[\w.]*)", line)
+    }
     assert [name for name in sorted(named) if importlib.util.find_spec(name) is None] == []
 
 
