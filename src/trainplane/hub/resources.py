@@ -22,7 +22,6 @@ LOCAL_QUEUES: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "localqueues", "Local
 CLUSTER_QUEUES: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "clusterqueues", "ClusterQueue", namespaced=False)
 COHORTS: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "cohorts", "Cohort", namespaced=False)
 RESOURCE_FLAVORS: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "resourceflavors", "ResourceFlavor", namespaced=False)
-TOPOLOGIES: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "topologies", "Topology", namespaced=False)
 ADMISSION_CHECKS: Final = Resource(KUEUE_GROUP, KUEUE_VERSION, "admissionchecks", "AdmissionCheck", namespaced=False)
 MULTIKUEUE_CONFIGS: Final = Resource(
     KUEUE_GROUP, KUEUE_VERSION, "multikueueconfigs", "MultiKueueConfig", namespaced=False
@@ -56,9 +55,6 @@ SECRETS: Final = resource.SECRETS
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-CRDS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
-)
 SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
