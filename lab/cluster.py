@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from lab import addresses
+from lab import addresses, audit
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
 from lab.paths import REPOSITORY, state_root
@@ -86,12 +86,14 @@ class Cluster:
         self.folder = sandbox.folder
         self.port: int = record["port"]
         self.index: int = record["index"]
+        self._audited: bool = record.get("audited", False)
 
     @classmethod
-    def up(cls, name: str, *, owned: bool = False) -> Cluster:
+    def up(cls, name: str, *, owned: bool = False, audited: bool = False) -> Cluster:
         """Start a control plane and wait until it is ready; what killed runs left behind is removed first.
 
-        An owned cluster ends when the process that called this ends, however it ends.
+        An owned cluster ends when the process that called this ends, however it ends. An audited one writes down each
+        request of a service account: `audit` reads them.
         """
         sweep()
         if Sandbox.find(name):
@@ -101,7 +103,7 @@ class Cluster:
         sandbox = Sandbox.create(name, owned=owned)
         try:
             listener = socket.create_server(("127.0.0.1", 0))
-            record = {"port": listener.getsockname()[1], "index": index}
+            record = {"port": listener.getsockname()[1], "index": index, "audited": audited or audit.is_wanted()}
             (sandbox.folder / "cluster.json").write_text(json.dumps(record))
             cluster = cls(sandbox, record)
             cluster._start(listener)
@@ -262,6 +264,10 @@ class Cluster:
             return False
         return True
 
+    def audit(self) -> list[dict[str, Any]]:
+        """Return what service accounts asked of the API server until now, as its audit log has it."""
+        return audit.read(audit.path_of(self.folder))
+
     def user(self, name: str, common_name: str, groups: tuple[str, ...] = ()) -> Path:
         """Return the kubeconfig of a user, with a certificate made now."""
         pair = Authority.load(self.folder / "pki").issue(name, common_name, groups=groups)
@@ -366,6 +372,7 @@ class Cluster:
             "--enable-aggregator-routing=true",
             "--allow-privileged=true",
             "--profiling=false",
+            *(audit.flags(self.folder) if self._audited else ()),
         ]
 
     def _controller_manager(self) -> list[str]:

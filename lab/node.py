@@ -13,6 +13,8 @@ from lab.images.containerd_root import SOCKET, config, link_to, wait_answering
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab.cluster import Cluster
 
 NAME = "node"
@@ -30,6 +32,23 @@ def install(cluster: Cluster) -> None:
     _start_proxy(cluster)
     _start_dns(cluster)
     _wait_ready(cluster)
+
+
+def load(cluster: Cluster, archive: Path, name: str) -> None:
+    """Give the node an image out of an OCI archive, under the name that pods ask for."""
+    base = name.rpartition(":")[0]
+    command = [
+        "ctr",
+        "--address",
+        SOCKET,
+        "--namespace",
+        "k8s.io",
+        "images",
+        "import",
+        f"--base-name={base}",
+        str(archive),
+    ]
+    cluster.sandbox.run(command)
 
 
 def _start_containerd(cluster: Cluster) -> None:

@@ -111,6 +111,10 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
+        # What an admin installs our chart with.
+        Engine(
+            "helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, ldflags="-X helm.sh/helm/v4/internal/version.version=v4.3.1"
+        ),
         # Earlier releases of the reference: only their CRDs, which ours must be able to stand in for.
         *(
             Engine(f"trainer-{release}", {}, module=_TRAINER, manifests=("manifests",))

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415 loaded when used
-
-        return version("trainplane")
+        return _version()
     public = _public()
     if name == "__all__":
         return public.__all__
@@ -31,7 +29,17 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_public().__all__})
+    return sorted({*globals(), *_public().__all__, "__version__"})
+
+
+def _version() -> str:
+    """Return the version that is installed; of sources that nobody installed, one that sorts before every release."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 loaded when used
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def _public() -> ModuleType:

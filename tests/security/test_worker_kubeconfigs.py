@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import logging
-import os
 import time
 import traceback
 import tracemalloc
@@ -23,6 +22,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.size import sized
 from tests.unit.hub.fakeworker import client_pair, cluster, serving
 from trainplane.hub.errors import HubError
 from trainplane.hub.workers import WorkerKubeconfig, config_of
@@ -47,7 +47,7 @@ SHOWN = (CANARY, CANARY.lower(), ENCODED, ENCODED.rstrip("="))
 SERVER = f"https://127.0.0.1:9/{CANARY}"
 """Where nobody listens."""
 CERTIFICATE, KEY = client_pair()
-EXAMPLES = 5000 if os.environ.get("FULL") == "1" else 300
+EXAMPLES = sized(300, full=5000)
 
 
 def _kubeconfig() -> Tree:

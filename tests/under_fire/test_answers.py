@@ -24,7 +24,7 @@ from tests.unit.hub.pending_world import local_queue as waiting_queue
 from trainplane.hub.check.facts import ClusterFacts, Unseen
 from trainplane.hub.check.judge import judge
 from trainplane.hub.pending.explain import explain
-from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS
+from trainplane.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS
 
 BLIND = ("hub-and-sdk", 7, "fleet check did not look at the hub itself")
 MISLED = ("hub-and-sdk", 11, "why-queued counted who is not in line, and slices as pods")

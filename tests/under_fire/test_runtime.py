@@ -36,8 +36,8 @@ from trainplane.kube.testing.faults import Hang, Refuse
 from trainplane.kube.testing.server import FakeServer
 from trainplane.operator.apply import Writer
 from trainplane.operator.main import Operator
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

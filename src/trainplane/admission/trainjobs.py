@@ -26,6 +26,7 @@ from trainplane.api import names
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
 from trainplane.api.trainjob import TrainJob
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.render.findings import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _validate_update(
     if runtime is None:
         return verdict + Verdict(warnings=(f"nothing can be made of this TrainJob: {_missing(job).problem}",))
     verdict += Verdict.of(_judge_numbers(job, before, runtime)) + pipeline.validate(job, before, runtime)
-    if patched and verdict.allowed and jobset is not None and not edits.is_finished(before.tree):
+    if patched and verdict.allowed and jobset is not None and not is_finished(conditions_of(before.tree)):
         verdict += Verdict.of(judge_immutable(job, before, runtime, jobset, pipeline))
     if source == "snapshot" and not verdict.allowed:
         verdict += Verdict(warnings=(_by_snapshot(job),))

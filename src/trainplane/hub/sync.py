@@ -23,9 +23,10 @@ from trainplane.hub.check.dispatch import trace
 from trainplane.hub.check.facts import Unseen, each
 from trainplane.hub.check.gather import gather
 from trainplane.hub.check.runtimes import is_absent, wanted
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.kube.errors import KubeError
 from trainplane.kube.resource import Key
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,11 +141,7 @@ def users(jobs: Iterable[Tree]) -> dict[tuple[str, Key], list[str]]:
     """
     used: dict[tuple[str, Key], list[str]] = {}
     for job in jobs:
-        conditions = trees.get(job, "status", "conditions") or ()
-        ends = {names.COMPLETE, names.FAILED}
-        if any(one.get("type") in ends and one.get("status") == "True" for one in conditions):
-            continue
-        if not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
+        if is_finished(conditions_of(job)) or not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
             continue
         ref = trees.get(job, "spec", "runtimeRef") or {}
         kind = ref.get("kind") or names.CLUSTER_TRAINING_RUNTIME
@@ -167,7 +164,7 @@ async def carry_out(steps: Sequence[Step], clients: Mapping[str, Client]) -> tup
 async def _jobs(client: Client) -> list[Tree]:
     """Return a worker's TrainJobs; what cannot be seen is taken for unused, as the refusal of a write will tell."""
     try:
-        return await client.list_all(TRAINJOBS)
+        return await client.list_all(TRAIN_JOBS)
     except KubeError:
         return []
 

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
-from trainplane.hub.kubeconfigs import judge
-from trainplane.hub.resources import KUBECONFIG_KEY, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
+from trainplane.hub.kubeconfigs import KUBECONFIG_KEY, judge
 from trainplane.kube.client import Client
 from trainplane.kube.errors import (
     ConfigError,
@@ -25,6 +24,7 @@ from trainplane.kube.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.document import to_tree
+from trainplane.api.meta import owner
 from trainplane.operator.errors import EarlierSelfError, ForeignObjectError
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ _PLACEMENT: Final = (
 )
 
 
+def owned_by(job: ObjectMeta) -> Tree:
+    """Return the reference that makes an object the TrainJob's, to be deleted with it."""
+    return to_tree(owner(names.API_VERSION, names.TRAIN_JOB, job))
+
+
 def check_owner(kind: str, found: Meta, job: ObjectMeta) -> None:
     """See that an object is a TrainJob's own.
 
@@ -50,10 +57,10 @@ def check_owner(kind: str, found: Meta, job: ObjectMeta) -> None:
         EarlierSelfError: it belongs to an earlier TrainJob of the same name, and goes by itself.
         ForeignObjectError: it belongs to somebody else, or to nobody.
     """
-    owner = found.controller
-    if owner is not None and owner.uid == job.uid:
+    by = found.controller
+    if by is not None and by.uid == job.uid:
         return
-    if owner is not None and (owner.kind, owner.name) == (names.TRAIN_JOB, job.name):
+    if by is not None and (by.kind, by.name) == (names.TRAIN_JOB, job.name):
         raise EarlierSelfError(f"{kind} {found.name} of an earlier TrainJob of this name is about to be removed")
     raise ForeignObjectError(
         f"{kind} {found.name} is not controlled by this TrainJob, which needs its name: delete it, or give the "

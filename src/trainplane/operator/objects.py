@@ -25,14 +25,15 @@ import msgspec
 from trainplane.api import names
 from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
-from trainplane.operator import events, ttl
-from trainplane.operator.adoption import check_owner, is_elsewhere, is_patched_since, with_fixed_parts_of
+from trainplane.lifecycle import events
+from trainplane.operator import ttl
+from trainplane.operator.adoption import check_owner, is_elsewhere, is_patched_since, owned_by, with_fixed_parts_of
 from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, owned_by, resource_of
 from trainplane.operator.stores import Meta, Written
 from trainplane.render.errors import RenderError
+from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document

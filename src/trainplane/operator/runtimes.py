@@ -21,8 +21,8 @@ from trainplane.kube.errors import NotFoundError
 from trainplane.kube.resource import Key
 from trainplane.operator import yamltext
 from trainplane.operator.errors import RuntimeUnsupportedError, SnapshotError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from trainplane.operator.stores import used
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document

@@ -31,7 +31,7 @@ from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
 from trainplane.operator import yamltext
-from trainplane.operator.adoption import check_owner
+from trainplane.operator.adoption import check_owner, owned_by
 from trainplane.operator.errors import (
     EarlierSelfError,
     OperatorError,
@@ -40,9 +40,9 @@ from trainplane.operator.errors import (
     SnapshotError,
     SnapshotMissingError,
 )
-from trainplane.operator.resources import CONFIG_MAPS, owned_by
 from trainplane.operator.runtimes import Runtime, digest_of, read
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

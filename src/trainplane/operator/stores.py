@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.api import document, names
-from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
-from trainplane.api.trainjob import JobStatus, TrainJob
+from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
+from trainplane.lifecycle.conditions import is_finished
+from trainplane.lifecycle.status import JobSetStatus
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -75,14 +76,6 @@ class Written(msgspec.Struct, frozen=True):
 
     metadata: Meta = Meta()
     status: _WrittenStatus = _WrittenStatus()
-
-
-class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a JobSet is doing."""
-
-    conditions: list[Condition] | None = None
-    replicated_jobs_status: list[JobStatus] | None = None
-    restarts: int = 0
 
 
 class JobSet(msgspec.Struct, frozen=True):
@@ -156,10 +149,9 @@ class IndexView(msgspec.Struct, frozen=True):
     status: _JobStatus | None = None
 
     @property
-    def true_conditions(self) -> set[str]:
-        """The types of the conditions that hold."""
-        conditions = (self.status.conditions if self.status else None) or ()
-        return {condition.type for condition in conditions if condition.status == "True"}
+    def conditions(self) -> list[_Condition]:
+        """Its conditions."""
+        return (self.status.conditions if self.status else None) or []
 
 
 def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
@@ -172,7 +164,8 @@ def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
 
 
 def _tally(job: IndexView) -> tuple[str]:
-    state = state_of(suspend=bool(job.spec.suspend), true_conditions=job.true_conditions)
+    holding = {condition.type for condition in job.conditions if condition.status == "True"}
+    state = state_of(suspend=bool(job.spec.suspend), true_conditions=holding)
     return (SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
 
 
@@ -188,7 +181,7 @@ def used(kind: str, namespace: str, name: str) -> str:
 def _used(job: IndexView) -> Iterable[str]:
     if not (job.metadata.labels or {}).get(names.LABEL_QUEUE):
         return ()
-    if job.true_conditions & {names.COMPLETE, names.FAILED}:
+    if is_finished(job.conditions):
         return ()
     ref = job.spec.runtime_ref
     namespace = job.metadata.namespace if ref.kind == names.TRAINING_RUNTIME else ""

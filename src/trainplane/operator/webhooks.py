@@ -27,7 +27,7 @@ from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError, OperatorError
-from trainplane.operator.resources import JOB_SETS
+from trainplane.resources import JOB_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

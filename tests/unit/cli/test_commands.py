@@ -29,8 +29,8 @@ from trainplane.cli import fleet_check, fleet_sync, main
 from trainplane.cli.output import Output
 from trainplane.hub.check.facts import Unseen, WorkerFacts
 from trainplane.hub.check.judge import judge
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.hub.sync import compare
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,7 +206,7 @@ def test_check_with_a_train_job_from_a_file_standard_input_or_the_hub(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    served.change(lambda: served.hub.put(TRAINJOBS, train_job(nodes=9)))
+    served.change(lambda: served.hub.put(TRAIN_JOBS, train_job(nodes=9)))
     monkeypatch.setattr(sys, "stdin", io.StringIO(manifest.read_text()))
     for named in (str(manifest), "-", "research/tune"):
         assert command("check", "--trainjob", named) == 1

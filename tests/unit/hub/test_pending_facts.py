@@ -18,7 +18,8 @@ from tests.unit.hub.pending_world import (
     node,
     workload,
 )
-from trainplane.hub import resources
+from trainplane import resources
+from trainplane.api import names
 from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, UnreadableError
 from trainplane.hub.pending.explain import answer
 from trainplane.hub.pending.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gather
@@ -50,9 +51,9 @@ class FakeWorkers:
 
 def fill(server: FakeServer, *, own: Tree | None, queue: Tree | None = None) -> Tree:
     """Put a job, its Workload and its queues on a server; return the job."""
-    stored = server.put(resources.TRAINJOBS, job())
+    stored = server.put(resources.TRAIN_JOBS, job())
     if own is not None:
-        own["metadata"]["labels"] = {resources.LABEL_JOB_UID: stored["metadata"]["uid"]}
+        own["metadata"]["labels"] = {names.LABEL_JOB_UID: stored["metadata"]["uid"]}
         server.put(resources.WORKLOADS, own)
     put(server, resources.CLUSTER_QUEUES, queue or cluster_queue(used="6"))
     put(server, resources.LOCAL_QUEUES, local_queue())
@@ -113,7 +114,7 @@ async def test_the_runtime_of_a_namespace_is_looked_for_there() -> None:
     async with FakeServer() as server, server.client() as client:
         stored = fill(server, own=workload())
         stored["spec"]["runtimeRef"] = {"kind": "TrainingRuntime", "name": "torch"}
-        put(server, resources.TRAINJOBS, stored)
+        put(server, resources.TRAIN_JOBS, stored)
         assert (await gather(client, "team", "job")).runtime_exists is False
         put(server, resources.TRAINING_RUNTIMES, {"metadata": {"name": "torch", "namespace": "team"}})
         assert (await gather(client, "team", "job")).runtime_exists is True
@@ -128,7 +129,7 @@ async def test_holders_are_read_of_the_queues_that_use_the_cohort_and_some_are_a
         for number in range(8):
             one = holder(f"h{number}", "1")
             put(server, resources.WORKLOADS, one)
-            put(server, resources.TRAINJOBS, job(f"h{number}"))
+            put(server, resources.TRAIN_JOBS, job(f"h{number}"))
         over = holder("over", "1")
         over["status"]["conditions"].append({"type": "Finished", "status": "True"})
         put(server, resources.WORKLOADS, over)
@@ -259,6 +260,6 @@ async def test_a_worker_that_sends_nonsense_is_told_and_the_rest_is_answered() -
 
 async def test_a_trainjob_that_is_none_is_an_error_of_ours_with_the_field() -> None:
     async with FakeServer() as server, server.client() as client:
-        server.put(resources.TRAINJOBS, {"metadata": {"name": "job", "namespace": "team"}, "spec": {"suspend": "yes"}})
+        server.put(resources.TRAIN_JOBS, {"metadata": {"name": "job", "namespace": "team"}, "spec": {"suspend": "yes"}})
         with pytest.raises(UnreadableError, match=r"spec\.suspend"):
             await gather(client, "team", "job")

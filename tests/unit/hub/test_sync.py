@@ -20,11 +20,11 @@ from tests.unit.hub.check_objects import (
 from tests.unit.hub.fakeworker import serving
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import ClusterFacts, Unseen, WorkerFacts
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, SyncReport, compare, sync, users
 from trainplane.hub.workers import Workers
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.resource import Key
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -218,7 +218,7 @@ async def test_what_others_wrote_into_a_runtime_gives_way_to_the_hubs(fleet: Fle
 
 async def test_a_runtime_in_use_on_the_worker_is_seen(fleet: Fleet) -> None:
     fleet.worker.put(CLUSTER_TRAINING_RUNTIMES, runtime(image="old"))
-    fleet.worker.put(TRAINJOBS, job_using("running"))
+    fleet.worker.put(TRAIN_JOBS, job_using("running"))
     found = await fleet.sync(apply=True)
     assert [(step.verb, step.done) for step in found.steps] == [("leave", False), ("create", True)]
     assert "research/running" in found.steps[0].reason

@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.hub.fakeworker import kubeconfig, serving
 from trainplane.hub.errors import HubError, NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
-from trainplane.hub.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, NAMESPACES, SECRETS
 from trainplane.hub.workers import WorkerKubeconfig, Workers, ordered, reaching
 from trainplane.kube.client import Client
 from trainplane.kube.errors import ConflictError, ConnectError, UnauthorizedError
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, NAMESPACES, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

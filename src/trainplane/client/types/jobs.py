@@ -34,6 +34,7 @@ COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
 STATUSES: Final = (CREATED, SUSPENDED, RUNNING, COMPLETE, FAILED)
 FINISHED: Final = frozenset({COMPLETE, FAILED})
+"""Words of the SDK's own, light to import; whether a document's conditions end it says `lifecycle.conditions`."""
 
 
 @dataclass

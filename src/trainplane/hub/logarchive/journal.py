@@ -16,7 +16,6 @@ much it missed. Where lines are damaged, a reader gets a remark in their place.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -31,6 +30,7 @@ from trainplane.hub.logarchive.volume import SetAside
 from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -78,7 +78,6 @@ class Journal:
         self._told: set[tuple[int, int]] = set()
         files = files or scan(folder, self._aside)[0].get(name) or Files()
         self._segments = self._find(files)
-        self._news = asyncio.Event()
         self.readers: set[asyncio.Event] = set()
         """Of those who read on as it grows: set at each change."""
         self._end_usage = NOTHING
@@ -112,11 +111,6 @@ class Journal:
     def is_empty(self) -> bool:
         """Whether there is nothing of it on the volume."""
         return not self._segments and self.ended is None
-
-    @property
-    def news(self) -> asyncio.Event:
-        """An event that is set at the next change. Take it before looking, then wait for it."""
-        return self._news
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -273,8 +267,7 @@ class Journal:
         return f"{self.folder.parent.name}/{self.folder.name}/{self.name}"[-253:]
 
     def _wake_readers(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        for event in (news, *self.readers):
+        for event in self.readers:
             event.set()
 
     def _tell_damage(self, segment: Segment, begin: int, end: int, error: Exception | None = None) -> None:

@@ -11,13 +11,6 @@ import pytest
 from tests.unit.client.kubernetes.stage import PATIENCE
 from tests.unit.client.reading.documents import NAMESPACE, at, condition, ended, event, pod, runtime, train_job, waiting
 from trainplane.client.backends.kubernetes import KubernetesBackend
-from trainplane.client.backends.kubernetes.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    EVENTS,
-    PODS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, UnreachableError
 from trainplane.client.types.backends import KubernetesBackendConfig
 from trainplane.kube.errors import ApiError
@@ -25,6 +18,7 @@ from trainplane.kube.errors import ForbiddenError as Forbidden
 from trainplane.kube.errors import InvalidError as Invalid
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.faults import Drop, Refuse
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import LocalJobSet, Place
+    from trainplane.api.podindex import PodIndex
+    from trainplane.client.backends.local.pods import LocalJobSet
+    from trainplane.lifecycle.events import EventContent
 
 Tree = dict[str, Any]
 
@@ -69,8 +70,8 @@ class FakeRunner:
         self.plan = plan
         self.prepared += 1
 
-    def address(self, place: Place) -> str:
-        return f"10.0.0.{place.number}"
+    def address(self, place: PodIndex) -> str:
+        return f"10.0.0.{place.completion_index}"
 
     def translate(self, text: str) -> str:
         return text

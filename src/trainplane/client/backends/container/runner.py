@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from ipaddress import IPv4Network
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.container.engine import Engine
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import LocalJobSet, Place
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
+    from trainplane.lifecycle.events import EventContent
 
 NETWORKS: Final = ipaddress.IPv4Network("10.192.0.0/11")
 """Where networks of jobs are taken from."""
@@ -83,7 +84,7 @@ class ContainerRunner:
             problem = last_line(done.error)
         raise EngineError(f"{self._engine.name} network create: {problem}")
 
-    def address(self, place: Place) -> str:
+    def address(self, place: PodIndex) -> str:
         """Return the address of a pod in the job's network."""
         if self._plan is None or self._network is None:
             raise EngineError("the runner was not prepared")

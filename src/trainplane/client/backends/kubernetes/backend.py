@@ -12,18 +12,11 @@ from trainplane.client.backends.kubernetes.failures import translate, translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    EVENTS,
-    PODS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
-from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.pods import job_of
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
@@ -32,6 +25,8 @@ from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.loading import load_config
 from trainplane.kube.transport import TransportSettings
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -202,7 +197,7 @@ class KubernetesBackend:
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(job) and found.cause and found.cause.step is None:
+            if is_finished(conditions_of(job)) and found.cause and found.cause.step is None:
                 found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
         return found
 
@@ -212,7 +207,7 @@ class KubernetesBackend:
         async with Mirror(self._client, self.namespace, name, self._hub, self._clock) as mirror:
             runtime = await self._runtime_of(mirror.job)
             while not mirror.gone:
-                news = mirror.news
+                news = mirror.news.next
                 job = read_job(mirror.job, mirror.pods, runtime=runtime, view=mirror.view)
                 if job != last:
                     last = job

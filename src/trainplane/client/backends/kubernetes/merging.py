@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.client.reading.lines import read_line
 from trainplane.kube.containerlogs import nanoseconds
+from trainplane.kube.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -86,7 +87,7 @@ class Merger:
     def __init__(self, clock: Clock, settings: MergeSettings | None = None) -> None:
         self._clock = clock
         self.settings = settings or MergeSettings()
-        self._news = asyncio.Event()
+        self._news = Notifier()
         self._heads: list[tuple[int, int, LogStream]] = []
         self._empty: dict[int, LogStream] = {}
         self._count = 0
@@ -109,7 +110,7 @@ class Merger:
         """Let others wait for a source."""
         seconds = self.settings.patience_seconds if connecting else self.settings.hold_seconds
         source.waits_until = self.now() + seconds
-        self._wake()
+        self._news.notify()
 
     def came(self, source: LogStream) -> None:
         """Take note of new lines or an end."""
@@ -117,18 +118,18 @@ class Merger:
             heapq.heappush(self._heads, (source.lines[0][0], source.number, source))
         if source.lines or source.ended:
             self._empty.pop(source.number, None)
-        self._wake()
+        self._news.notify()
 
     def close(self, error: Exception | None = None) -> None:
         """There will be no more sources: what waits is given out, then `error` is raised."""
         self._closed = True
         self._error = self._error or error
-        self._wake()
+        self._news.notify()
 
     async def lines(self) -> AsyncGenerator[LogLine, None]:
         """Iterate over the lines until all sources have ended and `close` was called."""
         while True:
-            news = self._news
+            news = self._news.next
             if self._error is not None:
                 raise self._error
             if not self._heads:
@@ -169,7 +170,3 @@ class Merger:
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(seconds):
                 await news.wait()
-
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()

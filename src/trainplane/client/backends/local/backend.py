@@ -21,8 +21,9 @@ from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.supervisor import name_steps
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
 from trainplane.client.reading.events import read_events
-from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -166,7 +167,7 @@ class LocalBackend:
         """Let a TrainJob go on with another number of nodes: all pods begin anew."""
 
         def judge(job: Tree, changed: Tree, runtime: Tree) -> Tree:
-            if is_finished(job):
+            if is_finished(conditions_of(job)):
                 raise RefusedError(
                     f"TrainJob {name} is over and cannot be scaled: submit it again with {num_nodes} nodes"
                 )
@@ -297,7 +298,7 @@ class LocalBackend:
         """Return the TrainJob; one that runs without a supervisor is found to have failed."""
         supervised = folder.is_supervised()
         job = folder.read_job()
-        if job is None or supervised or is_finished(job) or not bury:
+        if job is None or supervised or is_finished(conditions_of(job)) or not bury:
             return job
         if not folder.is_supervised():
             orphans.bury(folder, self._runner(folder))

@@ -1,7 +1,7 @@
 """From a JobSet to pods: what JobSet and the Job controller would make of it. Pure.
 
     plan = read_jobset(rendering)
-    plan.jobs[0].count                       how many pods, each a `Place`
+    plan.jobs[0].count                       how many pods, each a `PodIndex`
     pod_at(plan, place, ...)                 the Pod document, named and labelled as in a cluster
 
 Names, labels and annotations are JobSet's (0.12), because clients find pods by them.
@@ -10,10 +10,11 @@ Names, labels and annotations are JobSet's (0.12), because clients find pods by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import PodIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,19 +25,7 @@ COMPLETE: Final = "Complete"
 READY: Final = "Ready"
 NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
-LABEL_RESTARTS: Final = "jobset.sigs.k8s.io/restart-attempt"
 _RUN: Final = frozenset({"command", "args"})
-
-
-class Place(NamedTuple):
-    """Where a pod stands in its JobSet."""
-
-    job: str
-    """The replicated job."""
-    replica: int
-    """Which of its Jobs."""
-    number: int
-    """Which pod of that Job."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +48,11 @@ class LocalJob:
     """The pods' metadata and spec."""
 
     @property
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[PodIndex]:
         """Where its pods stand, in order."""
         for replica in range(self.replicas):
             for index in range(self.completions):
-                yield Place(self.name, replica, index)
+                yield PodIndex(self.name, replica, index)
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ class LocalJobSet:
     """Volumes that all pods share, for as long as there is the TrainJob."""
 
     @property
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[PodIndex]:
         """Where all pods stand, in order."""
         return (place for job in self.jobs for place in job.places)
 
@@ -111,11 +100,11 @@ class LocalJobSet:
         """Return the replicated job of a name, which there is."""
         return next(job for job in self.jobs if job.name == name)
 
-    def number(self, place: Place) -> int:
+    def number(self, place: PodIndex) -> int:
         """Return a pod's number among all."""
         return list(self.places).index(place)
 
-    def hostname(self, place: Place) -> str:
+    def hostname(self, place: PodIndex) -> str:
         """Return a pod's hostname; with the subdomain behind it, its address."""
         return names.pod_hostname(self.name, *place)
 
@@ -179,21 +168,23 @@ def _claims(spec: Tree) -> Iterator[str]:
             yield template["metadata"]["name"]
 
 
-def pod_at(plan: LocalJobSet, place: Place, *, suffix: str, attempt: int, now: str, address: str, machine: str) -> Tree:
+def pod_at(
+    plan: LocalJobSet, place: PodIndex, *, suffix: str, attempt: int, now: str, address: str, machine: str
+) -> Tree:
     """Return a new Pod, Pending. What its containers run is left out: with code in it, it may be a megabyte."""
-    job = plan.job(place.job)
+    job = plan.job(place.replicated_job)
     hostname = plan.hostname(place)
     metadata = job.template.get("metadata") or {}
-    parent = f"{plan.name}-{place.job}-{place.replica}"
+    parent = f"{plan.name}-{place.replicated_job}-{place.job_index}"
     jobset = {
         names.LABEL_JOBSET_NAME: plan.name,
-        names.LABEL_REPLICATED_JOB: place.job,
-        names.LABEL_JOB_INDEX: str(place.replica),
-        LABEL_RESTARTS: str(attempt),
-        "jobset.sigs.k8s.io/replicatedjob-replicas": str(job.replicas),
+        names.LABEL_REPLICATED_JOB: place.replicated_job,
+        names.LABEL_JOB_INDEX: str(place.job_index),
+        names.LABEL_RESTART_ATTEMPT: str(attempt),
+        names.LABEL_REPLICATED_JOB_REPLICAS: str(job.replicas),
     }
-    index = {names.ANNOTATION_COMPLETION_INDEX: str(place.number)}
-    batch = {"batch.kubernetes.io/job-name": parent, "job-name": parent}
+    index = {names.ANNOTATION_COMPLETION_INDEX: str(place.completion_index)}
+    batch = {names.LABEL_JOB_NAME: parent, names.LABEL_JOB_NAME_OLDER: parent}
     spec = job.template.get("spec") or {}
     shown = {kind: [_shown(entry) for entry in spec[kind]] for kind in ("initContainers", "containers") if kind in spec}
     return {

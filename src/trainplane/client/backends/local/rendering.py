@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.pods import LocalJobSet
+    from trainplane.lifecycle.events import EventContent
     from trainplane.render.plan import CreateOnce, Runtime
 
 _POD_FIELDS: Final = {

@@ -33,12 +33,13 @@ from trainplane.client.errors import EngineError, InvalidError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import LocalJobSet, Place
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
+    from trainplane.lifecycle.events import EventContent
 
 MEMORY_SECONDS: Final = 0.25
 """Between two looks at the memory of a container that has a limit."""
@@ -97,7 +98,7 @@ class ProcessRunner:
             script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
             script.chmod(0o755)
 
-    def address(self, place: Place) -> str:  # noqa: ARG002 all pods have the same
+    def address(self, place: PodIndex) -> str:  # noqa: ARG002 all pods have the same
         """Return the loopback address."""
         return LOOPBACK
 

@@ -1,0 +1,109 @@
+{{- /* Names. They are those of the reference's chart, made from this chart's name. */ -}}
+{{- define "trainplane.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "trainplane.fullname" -}}
+{{- $name := include "trainplane.name" . }}
+{{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) }}
+{{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "trainplane.manager.name" -}}
+{{ include "trainplane.fullname" . }}-controller-manager
+{{- end }}
+
+{{- define "trainplane.lease.name" -}}
+{{ .Values.manager.config.leaderElection.resourceName | default "trainer.kubeflow.org" }}
+{{- end }}
+
+{{- define "trainplane.lease.namespace" -}}
+{{ .Values.manager.config.leaderElection.resourceNamespace | default .Release.Namespace }}
+{{- end }}
+
+{{- define "trainplane.service.name" -}}
+{{ .Values.manager.config.certManagement.webhookServiceName | default (include "trainplane.manager.name" .) }}
+{{- end }}
+
+{{- define "trainplane.secret.name" -}}
+{{ .Values.manager.config.certManagement.webhookSecretName | default (printf "%s-webhook-cert" (include "trainplane.fullname" .)) }}
+{{- end }}
+
+{{- /* Labels. Selectors have the first part alone: a Deployment's selector never changes. */ -}}
+{{- define "trainplane.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "trainplane.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: manager
+{{- with .Values.manager.selectorLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "trainplane.labels" -}}
+{{ include "trainplane.selectorLabels" . }}
+app.kubernetes.io/part-of: kubeflow
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- with .Values.manager.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* Images. */ -}}
+{{- define "trainplane.image" -}}
+{{- $tag := .Values.image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ $tag }}
+{{- end }}
+
+{{- define "trainplane.runtimeImage" -}}
+{{- with . }}{{ with .repository }}{{ with $.registry }}{{ . }}/{{ end }}{{ . }}:{{ $.tag | default "v2.3.0" }}{{ end }}{{ end }}
+{{- end }}
+
+{{- /* A runtime is wanted by its switch or with all, and needs its CRD to be known when the release is made. */ -}}
+{{- define "trainplane.runtimeEnabled" -}}
+{{- $root := index . 0 }}
+{{- $wanted := or $root.Values.runtimes.defaultEnabled (index . 1).enabled }}
+{{- if and $wanted (include "trainplane.runtimesKnown" $root) }}true{{ end }}
+{{- end }}
+
+{{- define "trainplane.runtimesKnown" -}}
+{{- if or (not .Values.crds.enabled) (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime") }}true{{ end }}
+{{- end }}
+
+{{- /* Who makes the certificate: the operator, cert-manager, or somebody who fills the Secret. */ -}}
+{{- define "trainplane.ownCertificates" -}}
+{{- if and .Values.manager.config.certManagement.enable (not .Values.certManager.enabled) }}true{{ end }}
+{{- end }}
+
+{{- define "trainplane.webhook.annotations" -}}
+labels:
+  {{- include "trainplane.labels" . | nindent 2 }}
+{{- if .Values.certManager.enabled }}
+annotations:
+  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "trainplane.secret.name" . }}
+{{- end }}
+{{- end }}
+
+{{- /* The port of an address as `:8443` or `127.0.0.1:8443`; empty if it is off. */ -}}
+{{- define "trainplane.port" -}}
+{{- if not (has . (list "" "0")) }}{{ regexFind "[0-9]+$" . }}{{ end }}
+{{- end }}
+
+{{- /* The Configuration: the values as they are, but for names that the release decides. */ -}}
+{{- define "trainplane.configuration" -}}
+{{- $config := deepCopy .Values.manager.config }}
+{{- $kinds := dict "trainJob" "TrainJob" "trainingRuntime" "TrainingRuntime" "clusterTrainingRuntime" "ClusterTrainingRuntime" }}
+{{- $counts := dict }}
+{{- range $name, $count := $config.controller.groupKindConcurrency }}
+{{- $_ := set $counts (printf "%s.trainer.kubeflow.org" (get $kinds $name)) (int $count) }}
+{{- end }}
+{{- $_ := set $config.controller "groupKindConcurrency" $counts }}
+{{- $_ := set $config.certManagement "enable" (eq (include "trainplane.ownCertificates" .) "true") }}
+{{- $_ := set $config.certManagement "webhookServiceName" (include "trainplane.service.name" .) }}
+{{- $_ := set $config.certManagement "webhookSecretName" (include "trainplane.secret.name" .) }}
+{{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}
+{{- end }}

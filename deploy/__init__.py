@@ -1,0 +1,15 @@
+"""What is installed, from one source: roles from the verbs that the code uses, templates from plain manifests.
+
+`python -m deploy` writes the files and `--check` tells which are stale. Nothing here runs in a cluster.
+
+| written | from |
+|---|---|
+| `charts/trainplane/templates/_rules.tpl` | `deploy.rbac` |
+| `charts/trainplane/templates/crds/` | `manifests/crds/`, which are the types' |
+| `charts/trainplane/templates/runtimes/` | `runtimes/` |
+| `charts/trainplane/templates/operator/`, `hub/` | `manifests/operator/`, `manifests/hub/` |
+| `charts/trainplane/values.schema.json` | `deploy.schema`, with the Configuration's types |
+
+`python -m deploy.kustomize` renders the chart into `manifests/base`: what is installed by kustomize is what the chart
+installs (`make kustomize`; it needs the lab's helm, so `tests/install` checks it and not `make check`).
+"""

@@ -1,0 +1,163 @@
+"""The chart's templates that are made from plain manifests: the same text, with values where a value decides.
+
+What an admin sets most is written by hand in `charts/trainplane/templates`; what has a source elsewhere is made here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from deploy import rbac
+
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+TEMPLATES: Final = Path("charts/trainplane/templates")
+_NOTE: Final = "{{- /* Written by `make manifests` from %s: change that. */ -}}\n"
+_SERVICE: Final = "kubeflow-trainer-controller-manager"
+_NAMESPACE: Final = "kubeflow-system"
+_RELEASE_NAMESPACE: Final = "{{ .Release.Namespace }}"
+
+RUNTIMES: Final = {
+    "torch-distributed": "torchDistributed",
+    "torch-elastic": "torchElastic",
+    "deepspeed-distributed": "deepspeedDistributed",
+    "mlx-distributed": "mlxDistributed",
+    "jax-distributed": "jaxDistributed",
+    "xgboost-distributed": "xgboostDistributed",
+    "tensorflow-distributed": "tensorflowDistributed",
+    "paddle-distributed": "paddleDistributed",
+    "flux-distributed": "fluxDistributed",
+    "torchtune-llama3.2-1b": "torchtuneDistributed.llama3_2_1B",
+    "torchtune-llama3.2-3b": "torchtuneDistributed.llama3_2_3B",
+    "torchtune-qwen2.5-1.5b": "torchtuneDistributed.qwen2_5_1_5B",
+}
+"""Each runtime of `runtimes/` and its switch below `runtimes` in the values; the reference's, where it has one."""
+
+_IMAGE = re.compile(r"image: (?P<image>\S+) +# images\.txt: (?P<name>\S+)")
+_OWN_IMAGE: Final = {"torchtune": "torchtuneDistributed", "deepspeed": "", "mlx": "", "xgboost": ""}
+"""Images that values may replace, as in the reference; where empty, the switch's own."""
+
+
+def files() -> dict[Path, str]:
+    """Return every generated file of the chart, by its path in the repository."""
+    made = {TEMPLATES / "_rules.tpl": _rules()}
+    for path in sorted((REPOSITORY / "manifests/crds").glob("*.yaml")):
+        made[TEMPLATES / "crds" / path.name] = _crd(path)
+    for path in sorted((REPOSITORY / "runtimes").glob("*.yaml")):
+        made[TEMPLATES / "runtimes" / path.name] = _runtime(path)
+    for name in ("webhooks", "kueue-policy", "public"):
+        made[TEMPLATES / "operator" / f"{name}.yaml"] = _operator(REPOSITORY / f"manifests/operator/{name}.yaml")
+    for path in sorted((REPOSITORY / "manifests/hub").glob("*.yaml")):
+        if path.stem not in {"namespace", "worker-role"}:
+            made[TEMPLATES / "hub" / path.name] = _hub(path)
+    return made
+
+
+def _source(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def _escaped(text: str) -> str:
+    """Return a text in which braces of others (Prometheus' templates) are not the chart's."""
+    return re.sub(r"\{\{.*?\}\}", lambda found: "{{ `" + found.group() + "` }}", text)
+
+
+def _conditional(path: Path, condition: str, body: str) -> str:
+    return _NOTE % _source(path) + "{{- if " + condition + " }}\n" + body.rstrip("\n") + "\n{{- end }}\n"
+
+
+def _crd(path: Path) -> str:
+    """Return a CRD that stays when the chart goes: with it would go everybody's TrainJobs."""
+    text = _escaped(path.read_text())
+    kept = "    helm.sh/resource-policy: keep\n"
+    if "\n  annotations:\n" in text:
+        text = text.replace("\n  annotations:\n", f"\n  annotations:\n{kept}", 1)
+    else:
+        text = text.replace("\nmetadata:\n", f"\nmetadata:\n  annotations:\n{kept}", 1)
+    return _conditional(path, ".Values.crds.enabled", text)
+
+
+def _runtime(path: Path) -> str:
+    """Return a runtime behind its switch, with the common labels, and images that values may replace."""
+    switch = RUNTIMES[path.stem]
+
+    def image(found: re.Match[str]) -> str:
+        owner = _OWN_IMAGE.get(found["name"])
+        if owner is None:
+            return f"image: {found['image']}"
+        values = f".Values.runtimes.{owner or switch}.image"
+        return f'image: {{{{ include "trainplane.runtimeImage" {values} | default "{found["image"]}" }}}}'
+
+    text = _IMAGE.sub(image, _escaped(path.read_text()))
+    common = "    {{- with .Values.runtimes.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
+    text = text.replace("\n  labels:\n", f"\n  labels:\n{common}", 1)
+    condition = f'include "trainplane.runtimeEnabled" (list . .Values.runtimes.{switch})'
+    return _conditional(path, condition, text)
+
+
+def _operator(path: Path) -> str:
+    """Return a manifest of the operator under the release's names."""
+    text = _escaped(path.read_text())
+    text = text.replace(f"name: {_SERVICE}", 'name: {{ include "trainplane.service.name" . }}')
+    text = text.replace(f"namespace: {_NAMESPACE}", f"namespace: {_RELEASE_NAMESPACE}")
+    text = text.replace("failurePolicy: Fail", "failurePolicy: {{ .Values.webhook.failurePolicy }}")
+    if path.stem == "webhooks":
+        annotations = '  {{- include "trainplane.webhook.annotations" . | nindent 2 }}\n'
+        text = re.sub(r"(\nmetadata:\n  name: \S+\n)", lambda found: found.group() + annotations, text)
+        return _NOTE % _source(path) + text
+    if path.stem == "kueue-policy":
+        return _conditional(
+            path, ".Values.kueuePolicy.enabled", text.replace("{{ .Values.webhook.failurePolicy }}", "Fail")
+        )
+    return _NOTE % _source(path) + text
+
+
+def _hub(path: Path) -> str:
+    """Return a manifest of the hub in the release's namespace."""
+    text = _escaped(path.read_text())
+    text = text.replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
+    text = text.replace("namespace: kueue-system", "namespace: {{ .Values.hub.kueueNamespace }}")
+    text = text.replace("serviceaccount:trainplane-hub:", f"serviceaccount:{_RELEASE_NAMESPACE}:")
+    text = text.replace(
+        "image: trainplane/operator:latest",
+        'image: {{ include "trainplane.image" . }}\n          imagePullPolicy: {{ .Values.image.pullPolicy }}',
+    )
+    text = text.replace("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}")
+    for flag, value in (
+        ("keep-job-bytes=256Mi", "keepJobBytes"),
+        ("keep-total-bytes=8Gi", "keepTotalBytes"),
+        ("keep-finished=14d", "keepFinished"),
+    ):
+        text = text.replace(f"--{flag}", f"--{flag.split('=')[0]}={{{{ .Values.hub.{value} }}}}")
+    condition = ".Values.hub.enabled"
+    if path.stem == "alerts":
+        condition = "and .Values.hub.enabled .Values.prometheusRule.enabled"
+    return _conditional(path, condition, text)
+
+
+def _yaml(tree: Any) -> str:
+    text: str = yaml.safe_dump(tree, sort_keys=False, default_flow_style=None, width=110)
+    return text
+
+
+def _rules() -> str:
+    """Return the roles' rules as named templates: the chart decides which are bound where."""
+    names = {
+        "{lease}": '{{ include "trainplane.lease.name" . }}',
+        "{secret}": '{{ include "trainplane.secret.name" . }}',
+    }
+    parts = [_NOTE % "deploy/rbac.py"]
+    for scope in ("jobs", "secrets", "cluster", "election", "own"):
+        for when in ("", "certificates", "metrics"):
+            found = rbac.rules(scope, when)
+            if not found:
+                continue
+            text = _yaml(found)
+            for name, value in names.items():
+                text = text.replace(f"'{name}'", value)
+            title = ".".join(filter(None, ("trainplane.rules", scope, when)))
+            parts.append(f'{{{{- define "{title}" -}}}}\n{text.rstrip()}\n{{{{- end }}}}\n')
+    return "\n".join(parts)

@@ -1,0 +1,122 @@
+"""An admin with a cluster, helm and kubectl."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.helm import helm
+from lab.images import reference, trainplane
+from lab.paths import REPOSITORY
+from lab.processes import wait_for
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+
+CHART = REPOSITORY / "charts/trainplane"
+RELEASE = "trainplane"
+NAMESPACE = "trainplane-system"
+MANAGER = f"{RELEASE}-controller-manager"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{MANAGER}"
+RUNTIME = "two-pods"
+_REPOSITORY, _, _TAG = trainplane.NAME.partition("/")[2].partition(":")
+IMAGE = (
+    "--set-string",
+    f"image.registry={trainplane.NAME.partition('/')[0]},image.repository={_REPOSITORY},image.tag={_TAG},image.pullPolicy=Never",
+)
+"""How the lab's image is named: no registry answers there, so it must not be pulled."""
+
+
+@dataclass(frozen=True)
+class Admin:
+    """What an admin does with the release."""
+
+    cluster: Cluster
+
+    def helm(self, *arguments: str) -> str:
+        return helm(self.cluster, *arguments, f"--namespace={NAMESPACE}").stdout
+
+    def install(self, *values: str) -> None:
+        self.helm("install", RELEASE, str(CHART), *IMAGE, *values, "--wait", "--timeout=120s")
+
+    def uninstall(self) -> None:
+        self.helm("uninstall", RELEASE, "--wait", "--timeout=60s")
+
+    def make_namespace(self) -> None:
+        """Make the namespace of the release, in which pods are held to Pod Security's `restricted`."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+
+    def has(self, kind: str, name: str) -> bool:
+        return self.cluster.kubectl("get", kind, name, check=False).code == 0
+
+    def token(self, account: str) -> str:
+        """Return a new token of an account of the default namespace: answers about old ones are remembered."""
+        return self.cluster.kubectl("create", "token", account).stdout.strip()
+
+    def metrics_status(self, token: str) -> int:
+        """Ask for metrics through the Service and return the status of the answer."""
+        address = self.cluster.get("service", MANAGER, "-n", NAMESPACE)["spec"]["clusterIP"]
+        context = ssl._create_unverified_context()  # noqa: S323 whose certificate it is, webhooks prove
+        with self.cluster.sandbox.entered():
+            connection = http.client.HTTPSConnection(address, 8443, timeout=10, context=context)
+            connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
+            status = connection.getresponse().status
+            connection.close()
+        return status
+
+    def add_runtime(self, name: str = RUNTIME, policy: dict[str, Any] | None = None) -> None:
+        """Add a runtime whose nodes say who they are: through the webhook, as every runtime that is not shipped."""
+        said = "import os, sys; print('node', os.environ.get('JOB_COMPLETION_INDEX', '0')); sys.exit(0)"
+        container = {
+            "name": "node",
+            "image": reference("python"),
+            "imagePullPolicy": "Never",
+            "command": ["python3", "-c", said],
+        }
+        job = {
+            "name": "node",
+            "template": {
+                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                "spec": {"template": {"spec": {"containers": [container]}}},
+            },
+        }
+        self.cluster.apply(
+            {
+                "apiVersion": "trainer.kubeflow.org/v1alpha1",
+                "kind": "ClusterTrainingRuntime",
+                "metadata": {"name": name},
+                "spec": {
+                    "mlPolicy": {"numNodes": 1, **(policy or {})},
+                    "template": {"spec": {"replicatedJobs": [job]}},
+                },
+            }
+        )
+
+    def train(self, name: str, nodes: int = 2) -> None:
+        """Create a TrainJob and wait until it is complete."""
+        self.cluster.kubectl("create", "-f", "-", stdin=train_job(name, nodes))
+        wait_for(f"TrainJob {name}", lambda: "Complete" in self.conditions(name), seconds=90)
+
+    def conditions(self, name: str) -> list[str]:
+        """Return the conditions of a TrainJob that are True."""
+        status = self.cluster.get("trainjob", name).get("status", {})
+        return [one["type"] for one in status.get("conditions", []) if one["status"] == "True"]
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return what the operator has asked of the API server, by its audit log."""
+        return [one for one in self.cluster.audit() if one["user"]["username"] == ACCOUNT]
+
+
+def train_job(name: str, nodes: int, runtime: str = RUNTIME) -> str:
+    """Return a TrainJob as a user writes it."""
+    return f"""
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {{name: {name}}}
+spec:
+  runtimeRef: {{name: {runtime}}}
+  trainer: {{numNodes: {nodes}}}
+"""

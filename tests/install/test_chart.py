@@ -1,0 +1,178 @@
+"""The chart as Helm renders it: accepted by a real API server, and the same objects as kustomize's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from deploy import kustomize
+from deploy.chart import RUNTIMES
+from lab import trainplane
+from lab.engines import binary
+from lab.errors import CommandError
+from lab.paths import REPOSITORY
+from lab.processes import run
+from tests.install.admin import CHART, NAMESPACE
+from trainplane.operator import settings
+
+if TYPE_CHECKING:
+    from lab.cluster import Cluster
+
+Tree = dict[str, Any]
+VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+FOREIGN = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
+"""Kinds whose CRDs the lab does not have."""
+KNOWN = "--api-versions=trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime"
+
+
+def rendered(*options: str, release: str = "trainplane", namespace: str = NAMESPACE) -> list[Tree]:
+    text = run([binary("helm"), "template", release, str(CHART), f"--namespace={namespace}", *options]).stdout
+    return documents_of(text)
+
+
+def documents_of(text: str) -> list[Tree]:
+    """Return the objects of a text; by the C loader, for CRDs are long."""
+    return [document for document in yaml.load_all(text, yaml.CSafeLoader) if document]
+
+
+def by_name(documents: list[Tree]) -> dict[tuple[str, str], Tree]:
+    return {(document["kind"], document["metadata"]["name"]): document for document in documents}
+
+
+def manager(documents: list[Tree]) -> Tree:
+    """Return the spec of the operator's pods."""
+    (found,) = (
+        one
+        for one in documents
+        if one["kind"] == "Deployment" and one["metadata"]["name"].endswith("-controller-manager")
+    )
+    spec: Tree = found["spec"]["template"]["spec"]
+    return spec
+
+
+@pytest.fixture(scope="session")
+def crds(cluster: Cluster) -> Cluster:
+    """Return an API server that knows our kinds, and the namespaces that rendered objects name."""
+    trainplane.install_crds(cluster)
+    for name in (NAMESPACE, "kueue-system", "mpi", "flux"):
+        cluster.kubectl("create", "namespace", name)
+    return cluster
+
+
+@pytest.mark.parametrize("values", [None, *VALUES], ids=lambda path: path.stem if path else "defaults")
+def test_an_api_server_takes_what_is_rendered(crds: Cluster, values: Path | None, tmp_path: Path) -> None:
+    options = (f"--values={values}",) if values else ()
+    run([binary("helm"), "lint", "--strict", str(CHART), *options])
+    documents = [one for one in rendered(*options, KNOWN) if one["kind"] not in FOREIGN]
+    text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper)
+    crds.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
+    (config,) = (one["data"] for one in documents if one["metadata"]["name"].endswith("-config"))
+    file = tmp_path / "config.yaml"
+    file.write_text(config["controller_manager_config.yaml"])
+    settings.load(str(file))
+
+
+def test_the_chart_and_kustomize_install_the_same(crds: Cluster) -> None:
+    options = ("--set=fullnameOverride=kubeflow-trainer", "--set=runtimes.defaultEnabled=true", KNOWN)
+    chart = by_name(
+        [_comparable(one) for one in rendered(*options, release="kubeflow-trainer", namespace="kubeflow-system")]
+    )
+    overlays = []
+    for name in ("manager", "runtimes"):
+        text = crds.kubectl("kustomize", str(REPOSITORY / "manifests/overlays" / name)).stdout
+        overlays += [_comparable(document) for document in documents_of(text)]
+    namespace = ("Namespace", "kubeflow-system")
+    assert chart == {key: one for key, one in by_name(overlays).items() if key != namespace}
+
+
+def test_manifests_are_what_the_chart_renders() -> None:
+    stale = [str(path) for path, text in kustomize.files().items() if (REPOSITORY / path).read_text() != text]
+    assert stale == [], "run `make kustomize` and commit what it writes"
+
+
+def test_each_runtime_has_a_switch_of_its_own() -> None:
+    chosen = ("torch-distributed", "flux-distributed", "torchtune-qwen2.5-1.5b")
+    documents = rendered(*(f"--set=runtimes.{RUNTIMES[name]}.enabled=true" for name in chosen), KNOWN)
+    names = [one["metadata"]["name"] for one in documents if one["kind"] == "ClusterTrainingRuntime"]
+    assert sorted(names) == sorted(chosen)
+    assert len(set(RUNTIMES.values())) == len(RUNTIMES)
+
+
+def test_runtimes_wait_for_their_crd() -> None:
+    kinds = {one["kind"] for one in rendered("--set=runtimes.defaultEnabled=true")}
+    assert "ClusterTrainingRuntime" not in kinds
+    assert "CustomResourceDefinition" in kinds
+
+
+def test_images_of_runtimes_may_be_replaced() -> None:
+    found = by_name(rendered(f"--values={VALUES[1]}", KNOWN))
+    assert "image: example.com/deepspeed:v1" in yaml.safe_dump(found["ClusterTrainingRuntime", "deepspeed-distributed"])
+    tuned = yaml.safe_dump(found["ClusterTrainingRuntime", "torchtune-llama3.2-1b"])
+    assert "image: torchtune:v2.3.0" in tuned
+    assert "image: ghcr.io/kubeflow/trainer/model-initializer:v2.3.0" in tuned
+
+
+def test_crds_outlive_the_release() -> None:
+    crds = [one for one in rendered() if one["kind"] == "CustomResourceDefinition"]
+    assert len(crds) == 3
+    assert all(one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for one in crds)
+
+
+def test_with_cert_manager_the_operator_writes_no_webhook() -> None:
+    documents = rendered("--set=certManager.enabled=true")
+    resources = [rule["resources"] for one in documents for rule in one.get("rules", []) if "resources" in rule]
+    assert ["validatingwebhookconfigurations"] not in resources
+    (volume,) = (one for one in manager(documents)["volumes"] if one["name"] == "certificates")
+    assert volume["secret"]["secretName"] == "trainplane-webhook-cert"
+    webhooks = [one for one in documents if one["kind"].endswith("WebhookConfiguration")]
+    assert len(webhooks) == 2
+    injected = {one["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] for one in webhooks}
+    assert injected == {f"{NAMESPACE}/trainplane-webhook-cert"}
+
+
+def test_secrets_may_be_kept_to_namespaces() -> None:
+    bindings = [
+        one for one in rendered(f"--values={VALUES[1]}") if one["metadata"]["name"].endswith("-manager-secrets")
+    ]
+    found = [(one["kind"], one["metadata"].get("namespace")) for one in bindings if one["kind"].endswith("Binding")]
+    assert found == [("RoleBinding", "mpi"), ("RoleBinding", "flux")]
+
+
+def test_every_pod_is_restricted() -> None:
+    documents = rendered("--set=hub.enabled=true")
+    pods = [one["spec"]["template"]["spec"] for one in documents if one["kind"] == "Deployment"]
+    assert len(pods) == 3
+    for pod in pods:
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        for container in pod["containers"]:
+            assert container["securityContext"]["readOnlyRootFilesystem"]
+            assert not container["securityContext"]["allowPrivilegeEscalation"]
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--set=manager.replica=2", "additional properties 'replica' not allowed"),
+        ("--set=manager.config.webhook.prot=1", "additional properties 'prot' not allowed"),
+        ("--set=dataCache.enabled=true", "dataCache.enabled: this release has no data cache"),
+        ("--set=jobset.install=true", "jobset.install: this chart does not bring JobSet"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_named(option: str, message: str) -> None:
+    with pytest.raises(CommandError, match=message):
+        rendered(option)
+
+
+def _comparable(document: Tree) -> Tree:
+    """Return an object without what only Helm's or kustomize's says."""
+    kustomize.plain(document)
+    meta = document["metadata"]
+    (meta.get("annotations") or {}).pop("helm.sh/resource-policy", None)
+    if document["kind"].endswith("WebhookConfiguration"):
+        meta.pop("labels", None)
+    return {**document, "metadata": {key: value for key, value in meta.items() if value}}
