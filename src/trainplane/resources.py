@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.kube import resource
-from trainplane.kube.cabundle import CUSTOM_RESOURCE_DEFINITIONS
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ LOCAL_QUEUES: Final = Resource(*_KUEUE, "localqueues", "LocalQueue")
 CLUSTER_QUEUES: Final = Resource(*_KUEUE, "clusterqueues", "ClusterQueue", namespaced=False)
 COHORTS: Final = Resource(*_KUEUE, "cohorts", "Cohort", namespaced=False)
 RESOURCE_FLAVORS: Final = Resource(*_KUEUE, "resourceflavors", "ResourceFlavor", namespaced=False)
-TOPOLOGIES: Final = Resource(*_KUEUE, "topologies", "Topology", namespaced=False)
 ADMISSION_CHECKS: Final = Resource(*_KUEUE, "admissionchecks", "AdmissionCheck", namespaced=False)
 MULTIKUEUE_CONFIGS: Final = Resource(*_KUEUE, "multikueueconfigs", "MultiKueueConfig", namespaced=False)
 MULTIKUEUE_CLUSTERS: Final = Resource(*_KUEUE, "multikueueclusters", "MultiKueueCluster", namespaced=False)
@@ -55,7 +53,6 @@ SECRETS: Final = resource.SECRETS
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-CRDS: Final = CUSTOM_RESOURCE_DEFINITIONS
 SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
 )
