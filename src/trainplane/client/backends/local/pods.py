@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 COMPLETE: Final = "Complete"
 READY: Final = "Ready"
-NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
 _RUN: Final = frozenset({"command", "args"})
 
