@@ -87,13 +87,21 @@ def test_two_run_beside_each_other_and_a_third_waits(make: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("command", ["sleep 30", "trap '' TERM; while true; do sleep 1; done"])
-def test_a_step_over_its_budget_is_ended(make: Any, command: str) -> None:
+def test_a_step_far_over_its_budget_is_ended(make: Any, command: str) -> None:
     verdicts = make(f"slow 1 beside {command}", "next 9 alone true")
-    assert verdicts == {"slow": "over its budget", "next": "passed"}
+    assert verdicts == {"slow": "ended, out of time", "next": "passed"}
+
+
+def test_a_step_over_its_budget_passes_and_is_told(ci: ModuleType, tmp_path: Path) -> None:
+    table = tmp_path / "steps"
+    table.write_text("total 60\nslow 1 alone sleep 1.2")
+    run = ci.Run(*ci.read_steps(table))
+    run.all()
+    assert re.search(r"slow +\d +1 +\d+%  passed, over its budget", ci.table(run))
 
 
 def test_the_total_bounds_what_a_budget_allows(make: Any) -> None:
-    assert make("slow 50 alone sleep 30", total=1) == {"slow": "over its budget"}
+    assert make("slow 50 alone sleep 30", total=1) == {"slow": "ended, out of time"}
 
 
 def test_suites_are_smaller_where_the_first_steps_took_long(
