@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.unit.hub.kept import NAMESPACE_UID, parsed, pod
 from tests.unit.hub.kubelet import SECOND, START
+from tests.unit.kube.io.followed import PATIENCE, Followed
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.logarchive.archive import Archive
@@ -31,26 +31,21 @@ if TYPE_CHECKING:
     from trainplane.hub.logarchive.keptjob import KeptJob, KeptPod
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.testing.podlogs import ContainerLogs
 
 NAME = "x-node-0-0-abcde"
 KEY = Key("team", NAME)
-PATIENCE = 60
-"""Seconds for what must happen: for a bug, not for pacing."""
 
 
-class Stage:
+class Stage(Followed[JournalSink]):
     """A pod on a fake server, its log, and one follower of it."""
 
     def __init__(self, server: FakeServer, client: Client, clock: Clock, folder: Path) -> None:
+        super().__init__(server.pods.containers[KEY, "node"])
         self.server = server
         self.client = client
         self.clock = clock
         self.archive = Archive(folder, Retention(), clock)
         self.job: KeptJob = self.archive.admit("job-1", "team", "x", NAMESPACE_UID)
-        self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
-        self.printed: list[bytes] = []
-        self.is_whole = True
         self.streams = Streams("worker worker1", 4, 4)
         self.set(state="running")
 
@@ -64,18 +59,12 @@ class Stage:
         """Give the pod a status on the server alone: the mirror has not heard of it yet."""
         self.server.put(PODS, pod(NAME, **status))
 
-    def print(self, count: int, *, every: int = SECOND // 20) -> None:
-        for _ in range(count):
-            text = f"line {len(self.printed)}".encode()
-            self.logs.write(START + len(self.printed) * every, text)
-            self.printed.append(text)
-
     def texts(self, run: int = 0) -> list[bytes]:
         """Return what is kept of a run."""
         data = self.kept.journal("node", run).read(0, 1 << 30)[0]
         return [text_of(line) for line in data.split(b"\n")[:-1]]
 
-    def follower(self) -> Follower[JournalSink]:
+    def follower(self, **others: Any) -> Follower[JournalSink]:
         return Follower(
             JournalSink(self.archive, self.job, self.kept, "node"),
             KEY,
@@ -85,25 +74,8 @@ class Stage:
             lambda: self.streams,
             backoff=Backoff(base=0.01, cap=0.05),
             random=Random(1),  # noqa: S311 jitter is no secret
+            **others,
         )
-
-    @asynccontextmanager
-    async def following(self) -> AsyncIterator[Follower[JournalSink]]:
-        follower = self.follower()
-        task = asyncio.create_task(follower.run())
-        try:
-            yield follower
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def until_kept(self, run: int = 0) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: len(self.texts(run)) >= len(self.printed))
-
-    async def until_open(self, streams: int = 1) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: self.logs.opened >= streams and self.logs.readers > 0)
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.unit.kube.io.followed import PATIENCE, Followed
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.kube import containerlogs
@@ -28,14 +28,11 @@ if TYPE_CHECKING:
 
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.testing.podlogs import ContainerLogs
 
 NAME = "x-node-0-0-abcde"
 KEY = Key("team", NAME)
 SECOND = 1_000_000_000
 START = 1_800_000_000 * SECOND
-PATIENCE = 60
-"""Seconds for what must happen: for a bug, not for pacing."""
 
 
 def pod(*, uid: str = "1", restarts: int = 0, state: str = "running") -> dict[str, Any]:
@@ -131,17 +128,15 @@ class NoPlace(Unbounded):
         return contextlib.nullcontext(enter_result=False)
 
 
-class Stage:
+class Stage(Followed[Memory]):
     """A pod on a fake server, its log, and one follower of it."""
 
     def __init__(self, server: FakeServer, client: Client, clock: Clock) -> None:
+        super().__init__(server.pods.containers[KEY, "node"])
         self.server = server
         self.client = client
         self.clock = clock
         self.sink = Memory(pod())
-        self.logs: ContainerLogs = server.pods.containers[KEY, "node"]
-        self.printed: list[bytes] = []
-        self.is_whole = True
         self.set()
 
     def set(self, **status: Any) -> None:
@@ -152,12 +147,6 @@ class Stage:
     def report(self, **status: Any) -> None:
         """Give the pod a status on the server alone: the mirror has not heard of it yet."""
         self.server.put(PODS, pod(**status))
-
-    def print(self, count: int, *, every: int = SECOND // 20) -> None:
-        for _ in range(count):
-            text = f"line {len(self.printed)}".encode()
-            self.logs.write(START + len(self.printed) * every, text)
-            self.printed.append(text)
 
     def texts(self, run: int = 0) -> list[bytes]:
         """Return what is kept of a run."""
@@ -174,24 +163,6 @@ class Stage:
             random=Random(1),  # noqa: S311 jitter is no secret
             **others,
         )
-
-    @asynccontextmanager
-    async def following(self, **others: Any) -> AsyncIterator[Follower[Memory]]:
-        follower = self.follower(**others)
-        task = asyncio.create_task(follower.run())
-        try:
-            yield follower
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-    async def until_kept(self, run: int = 0) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: len(self.texts(run)) >= len(self.printed))
-
-    async def until_open(self, streams: int = 1) -> None:
-        async with asyncio.timeout(PATIENCE):
-            await until(lambda: self.logs.opened >= streams and self.logs.readers > 0)
 
 
 @pytest.fixture
