@@ -6,7 +6,10 @@ SHELL := /bin/bash
 
 PYTHON := .venv/bin/python
 PYTEST := $(PYTHON) -m pytest -p tests.suite
+# On real engines; the API servers write down what our own accounts ask for, for `make grants`.
+LIVE = rm -rf build/audit/$@; TRAINPLANE_LAB_AUDIT=build/audit/$@ $(PYTEST) -p lab.pytest_plugin
 VENV := .venv/stamp
+UV := VIRTUAL_ENV=.venv .venv/bin/uv
 
 .PHONY: help
 help: ## list the targets
@@ -14,20 +17,24 @@ help: ## list the targets
 
 $(VENV): requirements/dev.txt pyproject.toml
 	@test -x $(PYTHON) || python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements/dev.txt
-	$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@awk '/^[^ ]/ {on = /^uv==/} on' requirements/dev.txt >.venv/uv.txt
+	$(PYTHON) -m pip install --quiet --require-hashes --requirement .venv/uv.txt
+	$(UV) pip install --quiet --compile-bytecode --require-hashes --requirement requirements/dev.txt
+	$(UV) pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .PHONY: requirements
 requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and without addresses
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
 	  --python-version 3.11 requirements/dev.in --output-file requirements/dev.txt
-	for name in base operator; do $(PYTHON) -m uv pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+	for name in base operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
+	  --python-version 3.11 requirements/release.in --output-file requirements/release.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
-	$(PYTHON) -m uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 
 .PHONY: format
@@ -83,15 +90,15 @@ kustomize: manifests engines ## write manifests/base anew, which the chart rende
 
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
-	$(PYTEST) -p lab.pytest_plugin --suite integration tests/integration
+	$(LIVE) --suite integration tests/integration
 
 .PHONY: security
 security: engines images ## attacks on the real processes (FULL=1: with a million inputs)
-	$(PYTEST) -p lab.pytest_plugin --suite security --numprocesses 2 --no-loadscope-reorder tests/security
+	$(LIVE) --suite security --numprocesses 2 --no-loadscope-reorder tests/security
 
 .PHONY: under-fire
 under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)
-	$(PYTEST) -p lab.pytest_plugin -p tests.findings --suite under-fire -m finding \
+	$(LIVE) -p tests.findings --suite under-fire -m finding \
 	  tests/under_fire tests/unit/admission tests/unit/client tests/unit/hub tests/unit/render \
 	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
 
@@ -101,25 +108,25 @@ conformance: engines ## ours and the reference on two API servers, object by obj
 
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
-	$(PYTEST) -p lab.pytest_plugin --suite e2e tests/e2e
+	$(LIVE) --suite e2e tests/e2e
 
 .PHONY: fleet
 fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
-	$(PYTEST) -p lab.pytest_plugin --suite fleet --timeout=600 tests/fleet
+	$(LIVE) --suite fleet --timeout=600 tests/fleet
 
 .PHONY: install-e2e
 install-e2e: image ## our image and chart as an admin installs them, on real clusters
-	$(PYTEST) -p lab.pytest_plugin --suite install tests/install
+	$(LIVE) --suite install tests/install
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)
-	$(PYTHON) -m uv venv --quiet --clear --python $(PYTHON) build/official-sdk
-	$(PYTHON) -m uv pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
+	$(UV) venv --quiet --clear --python $(PYTHON) build/official-sdk
+	$(UV) pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
 	@touch $@
 
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
-	$(PYTEST) -p lab.pytest_plugin --suite sdk tests/sdk
+	$(LIVE) --suite sdk tests/sdk
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
@@ -128,6 +135,21 @@ bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL
 .PHONY: bench-kube
 bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
+
+.PHONY: grants
+grants: $(VENV) ## what our roles grant, beside what the suites before it used (e2e, fleet, security, integration)
+	$(PYTEST) --suite grants tests/grants
+
+TOOLS := build/release-tools/stamp
+$(TOOLS): requirements/release.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/release-tools
+	$(UV) pip install --quiet --python build/release-tools/bin/python --require-hashes --requirement $<
+	@touch $@
+
+.PHONY: release
+release: $(TOOLS) ## what is published, in dist/, signed and verified (KEY=FILE, BASE=IMAGE, REQUIRE=all)
+	$(PYTHON) -m release build $(if $(KEY),--key $(KEY)) $(if $(BASE),--base $(BASE)) $(if $(REQUIRE),--require $(REQUIRE))
+	$(PYTEST) --suite release tests/release
 
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import yaml
 
-from lab import addresses
+from lab import addresses, audit
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
 from lab.paths import REPOSITORY, state_root
@@ -103,7 +103,7 @@ class Cluster:
         sandbox = Sandbox.create(name, owned=owned)
         try:
             listener = socket.create_server(("127.0.0.1", 0))
-            record = {"port": listener.getsockname()[1], "index": index, "audited": audited}
+            record = {"port": listener.getsockname()[1], "index": index, "audited": audited or audit.is_wanted()}
             (sandbox.folder / "cluster.json").write_text(json.dumps(record))
             cluster = cls(sandbox, record)
             cluster._start(listener)
@@ -266,8 +266,7 @@ class Cluster:
 
     def audit(self) -> list[dict[str, Any]]:
         """Return what service accounts asked of the API server until now, as its audit log has it."""
-        lines = (self.folder / "audit.log").read_text().splitlines()
-        return [json.loads(line) for line in lines if line.endswith("}")]
+        return audit.read(audit.path_of(self.folder))
 
     def user(self, name: str, common_name: str, groups: tuple[str, ...] = ()) -> Path:
         """Return the kubeconfig of a user, with a certificate made now."""
@@ -373,17 +372,8 @@ class Cluster:
             "--enable-aggregator-routing=true",
             "--allow-privileged=true",
             "--profiling=false",
-            *self._audit_flags(),
+            *(audit.flags(self.folder) if self._audited else ()),
         ]
-
-    def _audit_flags(self) -> list[str]:
-        if not self._audited:
-            return []
-        rules = [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]
-        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules, "omitStages": ["RequestReceived"]}
-        path = self.folder / "audit.yaml"
-        path.write_text(yaml.safe_dump(policy))
-        return [f"--audit-policy-file={path}", f"--audit-log-path={self.folder}/audit.log"]
 
     def _controller_manager(self) -> list[str]:
         pki = self.folder / "pki"

@@ -1,6 +1,7 @@
 """The hub server on a cluster: the process beside the API server, and what makes its API part of the cluster's.
 
-The lab starts it as an admin would, by `python -m trainplane.hub`; it imports nothing of it. The aggregation layer
+The lab starts it as an admin would, by `python -m trainplane.hub`, under its own service account and the roles that we
+ship; it imports nothing of it. The aggregation layer
 finds a server outside of pods by a Service without a selector and an EndpointSlice, whose address must not be loopback.
 """
 
@@ -10,8 +11,10 @@ import base64
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lab import accounts
 from lab.paths import REPOSITORY
 from lab.processes import wait_for
+from lab.webhooks import documents
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 ENGINE = "hub"
 NAMESPACE = "trainplane-hub"
+ACCOUNT = "trainplane-hub"
+KUEUE_NAMESPACE = "kueue-system"
 SERVICE = "trainplane-hub"
 GROUP = "hub.trainplane.dev"
 API_SERVICE = f"v1alpha1.{GROUP}"
@@ -31,10 +36,12 @@ _READY_SECONDS = 90
 
 def install(cluster: Cluster, *flags: str) -> None:
     """Start the hub server, make its API part of the cluster's and wait until it answers through the API server."""
-    cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    for namespace in (NAMESPACE, KUEUE_NAMESPACE):
+        cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    cluster.apply(*documents(REPOSITORY / "manifests/hub/rbac.yaml"))
     command = [
         *(sys.executable, "-m", "trainplane.hub"),
-        f"--kubeconfig={cluster.kubeconfig}",
+        f"--kubeconfig={accounts.kubeconfig(cluster, NAMESPACE, ACCOUNT)}",
         f"--data={data(cluster)}",
         f"--namespace={NAMESPACE}",
         f"--tls-cert-dir={_certificates(cluster)}",
@@ -48,16 +55,15 @@ def install(cluster: Cluster, *flags: str) -> None:
 
 def install_fronts(cluster: Cluster, count: int = 2) -> list[str]:
     """Put fronts before a hub server that was installed with `front_flags`; return their names among the engines."""
-    account = {"name": FRONT_ACCOUNT, "namespace": NAMESPACE}
-    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     token = cluster.kubectl("create", "token", FRONT_ACCOUNT, "-n", NAMESPACE, f"--audience={SERVICE}").stdout
     file = cluster.folder / f"{FRONT}.token"
     file.write_text(token)
+    kubeconfig = accounts.kubeconfig(cluster, NAMESPACE, FRONT_ACCOUNT)
     names = [f"{FRONT}-{number}" for number in range(1, count + 1)]
     for number, name in enumerate(names, start=1):
         command = [
             *(sys.executable, "-m", "trainplane.hub.front"),
-            f"--kubeconfig={cluster.kubeconfig}",
+            f"--kubeconfig={kubeconfig}",
             f"--namespace={NAMESPACE}",
             f"--owner=https://{cluster.address}:{PORT}",
             f"--owner-ca={cluster.authority}",

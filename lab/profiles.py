@@ -1,22 +1,25 @@
 """Profiles: what `python -m lab up --profile NAME` brings up, and what it costs.
 
-| profile   | clusters | what runs |
-|-----------|----------|-----------|
-| control   | 1 | etcd, API server, controller-manager, scheduler, JobSet with its webhooks |
-| node      | 1 | control, and a node with real pods |
-| reference | 1 | node, and the reference trainer with its torch runtime |
-| scale     | 1 | control, and 1,000 simulated nodes |
-| fleet     | 3 | hub and two workers, Kueue on each, MultiKueue connected |
+| profile    | clusters | what runs |
+|------------|----------|-----------|
+| control    | 1 | etcd, API server, controller-manager, scheduler, JobSet with its webhooks |
+| node       | 1 | control, and a node with real pods |
+| reference  | 1 | node, and the reference trainer with its torch runtime |
+| trainplane | 1 | node, and Trainplane as an admin installs it: our image by our chart, with the torch runtime |
+| scale      | 1 | control, and 1,000 simulated nodes |
+| fleet      | 3 | hub and two workers, Kueue on each, MultiKueue connected |
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lab import jobset, kwok, node, reference
+from lab import chart, jobset, kwok, node, reference
 from lab.cluster import Cluster
 from lab.fleet import Fleet
 from lab.images import reference as image
+from lab.paths import REPOSITORY
+from lab.webhooks import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +42,15 @@ def _reference(cluster: Cluster) -> None:
     cluster.apply(reference.runtime("torch-distributed", image("torch")))
 
 
+def _trainplane(cluster: Cluster) -> None:
+    _node(cluster)
+    chart.load_image(cluster)
+    chart.make_namespace(cluster)
+    chart.install(cluster)
+    (runtime,) = documents(REPOSITORY / "runtimes/torch-distributed.yaml")
+    cluster.apply(reference.with_image(runtime, image("torch")))
+
+
 def _scale(cluster: Cluster) -> None:
     _control(cluster)
     kwok.install(cluster, nodes=SCALE_NODES)
@@ -48,6 +60,7 @@ _INSTALLERS: dict[str, Callable[[Cluster], None]] = {
     "control": _control,
     "node": _node,
     "reference": _reference,
+    "trainplane": _trainplane,
     "scale": _scale,
 }
 PROFILES = (*_INSTALLERS, "fleet")

@@ -77,8 +77,13 @@ def runtime(name: str, image: str) -> dict[str, Any]:
     """Return a runtime that the reference ships, with an image that the lab has."""
     folder = manifests("trainer") / "manifests/base/runtimes"
     (document,) = documents(folder / f"{name.replace('-', '_')}.yaml")
-    for job in document["spec"]["template"]["spec"]["replicatedJobs"]:
+    return with_image(document, image)
+
+
+def with_image(runtime: dict[str, Any], image: str) -> dict[str, Any]:
+    """Put an image that the lab has into every container of a runtime."""
+    for job in runtime["spec"]["template"]["spec"]["replicatedJobs"]:
         for container in job["template"]["spec"]["template"]["spec"]["containers"]:
             container["image"] = image
             container["imagePullPolicy"] = "Never"
-    return document
+    return runtime

@@ -1,6 +1,7 @@
 """Our operator on a cluster: its CRDs, the process beside the API server, its webhooks.
 
-The lab starts it as an admin would, by `python -m trainplane.operator` and a settings file; it imports nothing of it.
+The lab starts it as an admin would, by `python -m trainplane.operator` and a settings file, under its service account
+and the roles that we ship; it imports nothing of it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from lab import accounts
 from lab.paths import REPOSITORY
 from lab.webhooks import beside, documents
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab.cluster import Cluster
     from lab.processes import Process
 
 ENGINE = "trainplane"
 NAMESPACE = "kubeflow-system"
+ACCOUNT = "kubeflow-trainer-controller-manager"
 GROUP = "trainer.kubeflow.org"
 PLURALS = ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
 WEBHOOK_PORT = 9446
@@ -45,12 +50,13 @@ def install(
     if with_crds:
         install_crds(cluster)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    cluster.apply(*rights())
     config = cluster.folder / f"{ENGINE}.yaml"
     config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **(settings or {})}))
     command = [
         *(sys.executable, "-m", "trainplane.operator"),
         f"--config={config}",
-        f"--kubeconfig={cluster.kubeconfig}",
+        f"--kubeconfig={kubeconfig(cluster)}",
         f"--namespace={NAMESPACE}",
         f"--webhook-cert-dir={_certificates(cluster)}",
     ]
@@ -94,6 +100,20 @@ def configuration(*, qps: float | None = None, workers: int | None = None) -> di
     if workers is not None:
         tree["controller"] = {"groupKindConcurrency": {f"TrainJob.{GROUP}": workers}}
     return tree
+
+
+def kubeconfig(cluster: Cluster) -> Path:
+    """Return the kubeconfig of the operator's service account."""
+    return accounts.kubeconfig(cluster, NAMESPACE, ACCOUNT)
+
+
+def rights() -> list[dict[str, Any]]:
+    """Return the operator's account and roles, and the Lease of its election, which it may not create."""
+    shared = documents(REPOSITORY / "manifests/base/manager/shared.yaml")
+    return [
+        *documents(REPOSITORY / "manifests/base/rbac/roles.yaml"),
+        *(one for one in shared if one["kind"] == "Lease"),
+    ]
 
 
 def webhook_configurations() -> list[dict[str, Any]]:

@@ -11,13 +11,14 @@ same cases in every run, so that a change is judged by what it changes; with FUL
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.size import FULL
 
 REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
 
@@ -75,7 +76,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "suite",
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
-        derandomize=os.environ.get("FULL") != "1",
+        derandomize=not FULL,
     )
     settings.load_profile("suite")
     report = SuiteReport(config.getoption("--suite"))
@@ -88,7 +89,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave full-size tests out unless FULL=1."""
-    if os.environ.get("FULL") == "1":
+    if FULL:
         return
     full = [item for item in items if item.get_closest_marker("full")]
     if full:

@@ -27,21 +27,12 @@ from tests.unit.hub.fakeworker import kubeconfig, serving
 from tests.unit.hub.hubstage import MULTIKUEUE, reference
 from tests.unit.hub.kept import NAMESPACE_UID, pod
 from tests.unit.hub.test_workers import put_worker
+from trainplane.api import names
 from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.logarchive.collector import LogCollector
 from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.main import connect_worker
-from trainplane.hub.resources import (
-    JOBS,
-    JOBSETS,
-    LABEL_JOB_UID,
-    LABEL_ORIGIN,
-    NAMESPACES,
-    PREBUILT_WORKLOAD,
-    TRAINJOBS,
-    WORKLOADS,
-)
 from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube import openfiles
@@ -51,6 +42,7 @@ from trainplane.kube.config import Config
 from trainplane.kube.resource import PODS
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import Transport
+from trainplane.resources import JOB_SETS, JOBS, NAMESPACES, TRAIN_JOBS, WORKLOADS
 
 PATIENCE = 900.0
 """Seconds until every container must be followed."""
@@ -60,14 +52,14 @@ def fill(hub: FakeServer, worker: FakeServer, name: str, pods: int) -> None:
     """Give a worker a TrainJob with so many pods, as MultiKueue does."""
     uid = f"job-{name}"
     place = {"name": name, "namespace": "team"}
-    hub.put(TRAINJOBS, {"metadata": {**place, "uid": uid}, "spec": {"managedBy": MULTIKUEUE}, "status": {}})
-    labels = {LABEL_JOB_UID: uid}
+    hub.put(TRAIN_JOBS, {"metadata": {**place, "uid": uid}, "spec": {"managedBy": MULTIKUEUE}, "status": {}})
+    labels = {names.LABEL_JOB_UID: uid}
     meta = {"name": f"trainjob-{name}", "namespace": "team", "uid": f"workload-{name}", "labels": labels}
     hub.put(WORKLOADS, {"metadata": meta, "status": {"clusterName": name}})
-    copy = {LABEL_ORIGIN: "multikueue", PREBUILT_WORKLOAD: f"trainjob-{name}"}
-    worker.put(TRAINJOBS, {"metadata": {**place, "uid": f"copy-{name}", "labels": copy}})
-    owner = reference(TRAINJOBS, name, f"copy-{name}")
-    for kind, called in ((JOBSETS, name), (JOBS, f"{name}-node-0")):
+    copy = {names.LABEL_MULTIKUEUE_ORIGIN: "multikueue", names.PREBUILT_WORKLOAD: f"trainjob-{name}"}
+    worker.put(TRAIN_JOBS, {"metadata": {**place, "uid": f"copy-{name}", "labels": copy}})
+    owner = reference(TRAIN_JOBS, name, f"copy-{name}")
+    for kind, called in ((JOB_SETS, name), (JOBS, f"{name}-node-0")):
         own = f"{kind.plural}-{name}"
         metadata = {"name": called, "namespace": "team", "uid": own, "ownerReferences": [owner]}
         worker.put(kind, {"metadata": metadata})

@@ -19,7 +19,7 @@ import uvloop
 from objects import JOBS_PER_NAMESPACE, JOBSETS, TRAINJOBS, jobset, namespace, trainjob
 
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import Resource
 
 _ETCD = "http://127.0.0.1:2379/v3/kv/"

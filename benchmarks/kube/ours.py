@@ -21,8 +21,8 @@ from handover import hand_over
 from objects import JOBSETS, TRAINJOBS
 
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
 from trainplane.kube.controller import DONE, Controller, ControllerSettings, Result, own_key
+from trainplane.kube.loading import load_config
 from trainplane.kube.manager import Manager
 from trainplane.kube.projection import METADATA_AND_STATUS
 from trainplane.kube.reflector import Reflector

@@ -19,14 +19,14 @@ from lab import jobset, reference
 from lab.cluster import Cluster
 from lab.paths import REPOSITORY
 from lab.processes import Process, wait_for
+from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.suite import SuiteReport
 
-FULL = os.environ.get("FULL") == "1"
-JOBS = int(os.environ.get("BENCH_KUBE_JOBS", "100000" if FULL else "8000"))
+JOBS = int(os.environ.get("BENCH_KUBE_JOBS", sized(8_000, full=100_000, small=4_000)))
 KOPF_JOBS = min(5_000, JOBS)
 """kopf sees five namespaces: it is measured per object, and 200,000 of them would take it ten minutes."""
 UPDATES = 2_000

@@ -24,7 +24,7 @@ from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import Resource
 from trainplane.render.pipeline import Pipeline
 

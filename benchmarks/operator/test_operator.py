@@ -21,14 +21,14 @@ from lab.engines import manifests
 from lab.paths import REPOSITORY
 from lab.processes import wait_for
 from lab.webhooks import documents
+from tests.size import FULL, sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.suite import SuiteReport
 
-FULL = os.environ.get("FULL") == "1"
-SIZES = (1000, 5000) if FULL else (1000,)
+SIZES = sized((1000,), full=(1000, 5000), small=(500,))
 _HERE = Path(__file__).parent
 _PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}/benchmarks", "PYTHONDONTWRITEBYTECODE": "1"}
 LIFTED_QPS = 5000

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
     from trainplane.client import *  # noqa: F403 exactly the public names, for type checkers and editors
 
+    __version__: str
+
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _version()
     public = _public()
     if name == "__all__":
         return public.__all__
@@ -25,7 +29,17 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_public().__all__})
+    return sorted({*globals(), *_public().__all__, "__version__"})
+
+
+def _version() -> str:
+    """Return the version that is installed; of sources that nobody installed, one that sorts before every release."""
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 loaded when used
+
+    try:
+        return version(__name__)
+    except PackageNotFoundError:
+        return "0+unknown"
 
 
 def _public() -> ModuleType:

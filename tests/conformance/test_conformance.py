@@ -23,6 +23,7 @@ from tests.conformance import (
 )
 from tests.conformance.differences import DECLARED, table, tally, unexplained
 from tests.conformance.generated import collect
+from tests.size import sized
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Case
@@ -43,7 +44,7 @@ WRITTEN = (
     *weakness_cases.CASES,
     *found_cases.CASES,
 )
-GENERATED = 500 if os.environ.get("FULL") == "1" else 100
+GENERATED = sized(100, full=500, small=40)
 SEED = int(os.environ.get("SEED", "0"))
 """Which cases are generated; another number finds others."""
 IN_FLIGHT = 150

@@ -23,6 +23,8 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from lab import trainplane
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
@@ -83,10 +85,10 @@ class Gate:
     # -- for the test ---------------------------------------------------------------------------------------------
 
     def kubeconfig(self) -> Path:
-        """Return the administrator's kubeconfig, leading through the gate."""
+        """Return the operator's kubeconfig, leading through the gate."""
         path = self._cluster.folder / "gate.kubeconfig"
         path.touch(mode=0o600)
-        direct = self._cluster.kubeconfig.read_text()
+        direct = trainplane.kubeconfig(self._cluster).read_text()
         path.write_text(direct.replace(self._upstream, f"https://127.0.0.1:{self.port}"))
         return path
 
@@ -128,8 +130,6 @@ class Gate:
         serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         serving.load_cert_chain(pair.certificate, pair.key)
         calling = ssl.create_default_context(cafile=str(self._cluster.authority))
-        pki = self._cluster.folder / "pki"
-        calling.load_cert_chain(pki / "admin.crt", pki / "admin.key")
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=calling, limit=0),
             timeout=aiohttp.ClientTimeout(total=None),

@@ -69,7 +69,7 @@ def _assert_one_after_the_other(user: User, job: str, *steps: str) -> None:
         assert done <= _time(_job(user, job, later)["metadata"]["creationTimestamp"])
 
 
-def test_seed_000_on_a_worker_cluster_two_pods_train_with_a_gpu_each(home: User, proves: Callable[[int], None]) -> None:
+def test_on_a_worker_cluster_two_pods_train_with_a_gpu_each(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("multikueue"))
     _assert_succeeds_and_says_so(home, "pytorch-multikueue")
     address = {"MASTER_ADDR": "pytorch-multikueue-node-0-0.pytorch-multikueue", "MASTER_PORT": "29500"}
@@ -82,7 +82,7 @@ def test_seed_000_on_a_worker_cluster_two_pods_train_with_a_gpu_each(home: User,
     proves(2)
 
 
-def test_seed_000_on_the_management_cluster_the_trainjob_is_left_to_kueue(home: User) -> None:
+def test_on_the_management_cluster_the_trainjob_is_left_to_kueue(home: User) -> None:
     runtime, job = example("multikueue")
     job["metadata"]["name"] = "dispatched"
     job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"  # Kueue's webhook would write it
@@ -96,7 +96,7 @@ def test_seed_000_on_the_management_cluster_the_trainjob_is_left_to_kueue(home: 
     assert home.state("dispatched") == "Pending"
 
 
-def test_seed_004_a_runtime_of_the_cluster_serves_a_trainjob_that_only_names_it(
+def test_a_runtime_of_the_cluster_serves_a_trainjob_that_only_names_it(
     home: User, proves: Callable[[int], None]
 ) -> None:
     said = home.apply(*example("torch-distributed")).output
@@ -108,7 +108,7 @@ def test_seed_004_a_runtime_of_the_cluster_serves_a_trainjob_that_only_names_it(
     proves(2)
 
 
-def test_seed_004_a_runtime_of_a_team_serves_its_namespace_alone(home: User, proves: Callable[[int], None]) -> None:
+def test_a_runtime_of_a_team_serves_its_namespace_alone(home: User, proves: Callable[[int], None]) -> None:
     team = home.elsewhere("team-a")
     team.kubectl("create", "namespace", "team-a")
     runtime, job = example("team-runtime")
@@ -126,7 +126,7 @@ def test_seed_004_a_runtime_of_a_team_serves_its_namespace_alone(home: User, pro
     proves(2)
 
 
-def test_seed_004_ml_policy_sets_nodes_and_processes(home: User, proves: Callable[[int], None]) -> None:
+def test_ml_policy_sets_nodes_and_processes(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("gpu-processes"))
     _assert_succeeds_and_says_so(home, "three-nodes")
     told = _torch(home, "three-nodes")
@@ -136,7 +136,7 @@ def test_seed_004_ml_policy_sets_nodes_and_processes(home: User, proves: Callabl
     proves(1)
 
 
-def test_seed_004_training_starts_when_the_model_is_there(home: User, proves: Callable[[int], None]) -> None:
+def test_training_starts_when_the_model_is_there(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("model-initializer"))
     _assert_succeeds_and_says_so(home, "model-then-train")
     _assert_one_after_the_other(home, "model-then-train", "model-initializer", "node")
@@ -145,7 +145,7 @@ def test_seed_004_training_starts_when_the_model_is_there(home: User, proves: Ca
     proves(1)
 
 
-def test_seed_004_labels_say_where_a_trainjobs_fields_go(home: User, proves: Callable[[int], None]) -> None:
+def test_labels_say_where_a_trainjobs_fields_go(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("initializers"))
     _assert_succeeds_and_says_so(home, "three-steps")
     _assert_one_after_the_other(home, "three-steps", "dataset-initializer", "model-initializer", "node")
@@ -182,9 +182,7 @@ print("read", cache.recv(100).decode())
 """
 
 
-def test_seed_003_training_starts_when_the_cache_is_ready_and_reads_from_it(
-    home: User, proves: Callable[[int], None]
-) -> None:
+def test_training_starts_when_the_cache_is_ready_and_reads_from_it(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("data-cache", programs={"cache-initializer": _CACHE, "node": _READER}))
     _assert_succeeds_and_says_so(home, "train-from-cache")
     assert home.logs("train-from-cache") == ["read 42 rows"]
@@ -194,7 +192,7 @@ def test_seed_003_training_starts_when_the_cache_is_ready_and_reads_from_it(
     proves(1)
 
 
-def test_seed_003_every_field_of_a_trainjob_takes_effect(home: User, proves: Callable[[int], None]) -> None:
+def test_every_field_of_a_trainjob_takes_effect(home: User, proves: Callable[[int], None]) -> None:
     said = home.apply(*example("every-field")).output
     for field in ("spec.labels", "spec.annotations"):
         assert f"Warning: {field} is an older form, stored as spec.runtimePatches" in said

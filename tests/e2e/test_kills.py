@@ -100,7 +100,7 @@ class Operator:
         self._direct = cluster.engines()[trainplane.ENGINE]
 
     def lead_through_the_gate(self) -> None:
-        direct = f"--kubeconfig={self.cluster.kubeconfig}"
+        direct = f"--kubeconfig={trainplane.kubeconfig(self.cluster)}"
         assert direct in self._direct.command
         led = [f"--kubeconfig={self.gate.kubeconfig()}" if word == direct else word for word in self._direct.command]
         self._restart_as(led)

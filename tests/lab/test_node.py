@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab.images import reference as image
 from lab.node import NAME
-from lab.paths import REPOSITORY
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from lab.cluster import Cluster
-    from tests.suite import SuiteReport
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +42,6 @@ def test_the_node_is_ready(node_cluster: Cluster) -> None:
     node = node_cluster.get("node", NAME)
     assert node["status"]["nodeInfo"]["kubeletVersion"] == "v1.36.3"
     assert node["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("containerd://")
-
-
-def test_two_pods_train_with_ddp_by_their_dns_names(node_cluster: Cluster, report: SuiteReport) -> None:
-    start = time.monotonic()
-    node_cluster.kubectl("apply", "-f", str(REPOSITORY / "examples/lab/ddp.yaml"))
-    node_cluster.kubectl("wait", "--for=condition=Completed", "--timeout=240s", "jobset/ddp")
-    report.figure("ddp_s", time.monotonic() - start)
-    logs = node_cluster.kubectl("logs", "--selector=jobset.sigs.k8s.io/jobset-name=ddp", "--tail=-1").stdout
-    for rank in range(2):
-        assert f"rank {rank} of 2: loss" in logs
-    assert logs.count("weights equal on all ranks: True") == 2
-    node_cluster.kubectl("delete", "jobset", "ddp")
 
 
 def test_logs_are_followed_through_the_api_server(node_cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from lab.processes import wait_for
 from lab.profiles import SCALE_NODES
+from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
-_PODS = 5000 if os.environ.get("FULL") == "1" else 1500
+_PODS = sized(1500, full=5000, small=500)
 
 
 @pytest.mark.timeout(600)

@@ -19,9 +19,10 @@ from tests.security.test_front_proxy import HEADERS, NAMES, Willing
 from tests.unit.hub.hubstage import MULTIKUEUE, reference
 from tests.unit.hub.kept import pod
 from tests.unit.hub.kubelet import SECOND, START
+from trainplane.api import names
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
-from trainplane.hub.resources import CONFIG_MAPS, JOBS, JOBSETS, LABEL_JOB_UID, NAMESPACES, TRAINJOBS, WORKLOADS
 from trainplane.kube.resource import PODS, Key
+from trainplane.resources import CONFIG_MAPS, JOB_SETS, JOBS, NAMESPACES, TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -112,10 +113,10 @@ class HubProcess:
         conditions = [{"type": condition, "status": "True", "reason": "R", "message": "M"}] if condition else []
         metadata = {"name": name, "namespace": namespace, "uid": uid, "creationTimestamp": "2026-11-15T05:00:00Z"}
         spec = {"managedBy": MULTIKUEUE} if cluster else {}
-        self.server.put(TRAINJOBS, {"metadata": metadata, "spec": spec, "status": {"conditions": conditions}})
+        self.server.put(TRAIN_JOBS, {"metadata": metadata, "spec": spec, "status": {"conditions": conditions}})
 
     def put_workload(self, namespace: str, name: str, job_uid: str, cluster: str, created: str) -> None:
-        labels = {LABEL_JOB_UID: job_uid}
+        labels = {names.LABEL_JOB_UID: job_uid}
         metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels}
         self.server.put(
             WORKLOADS, {"metadata": metadata | {"creationTimestamp": created}, "status": {"clusterName": cluster}}
@@ -123,8 +124,8 @@ class HubProcess:
 
     def put_owners(self, namespace: str, job: str, uid: str) -> Tree:
         """Store the JobSet and the Job of a TrainJob; return the reference to the Job."""
-        owner = reference(TRAINJOBS, job, uid)
-        for resource, name in ((JOBSETS, job), (JOBS, f"{job}-node-0")):
+        owner = reference(TRAIN_JOBS, job, uid)
+        for resource, name in ((JOB_SETS, job), (JOBS, f"{job}-node-0")):
             own = f"{resource.plural}-{uid}"
             metadata = {"name": name, "namespace": namespace, "uid": own, "ownerReferences": [owner]}
             self.server.put(resource, {"metadata": metadata})

@@ -26,10 +26,9 @@ from tests.unit.operator.objects import NAMESPACE, runtime, train_job
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.logarchive.retention import Retention
-from trainplane.hub.resources import CONFIG_MAPS, NAMESPACES, TRAINJOBS
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.testing.server import FakeServer
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, NAMESPACES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,7 +202,7 @@ class HubProcess(Served):
         archive.close()
         self.api.put(NAMESPACES, {"metadata": {"name": "team", "uid": NAMESPACE_UID}})
         metadata = {"name": "x", "namespace": "team", "uid": "job-1", "creationTimestamp": "2026-11-15T05:00:00Z"}
-        self.api.put(TRAINJOBS, {"metadata": metadata, "spec": {}, "status": {}})
+        self.api.put(TRAIN_JOBS, {"metadata": metadata, "spec": {}, "status": {}})
         data = {
             "requestheader-client-ca-file": (folder / "pki/ca.crt").read_text(),
             "requestheader-allowed-names": '["front-proxy"]',

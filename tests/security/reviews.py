@@ -20,11 +20,10 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.trainjob import TrainJob
 from trainplane.kube.admission import AdmissionRequest, AdmissionReview, Verdict, encode_answer
 from trainplane.operator import yamltext
+from trainplane.operator.apply import would_change
 from trainplane.operator.errors import OperatorError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS
 from trainplane.operator.runtimes import decode as decode_runtime
 from trainplane.operator.runtimes import read as read_runtime
-from trainplane.operator.ssa_diff import would_change
 from trainplane.operator.webhooks import (
     MUTATE_TRAIN_JOB,
     VALIDATE_CLUSTER_TRAINING_RUNTIME,
@@ -33,6 +32,7 @@ from trainplane.operator.webhooks import (
 )
 from trainplane.render.errors import RenderError
 from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

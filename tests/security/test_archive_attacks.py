@@ -16,9 +16,9 @@ from tests.unit.hub.hubstage import reference
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.hub.test_archive_old import leave
 from trainplane.hub.logarchive.archive import Archive
-from trainplane.hub.resources import JOBS, JOBSETS, NAMESPACES, TRAINJOBS
 from trainplane.kube.resource import PODS
 from trainplane.kube.testing.clock import FakeClock
+from trainplane.resources import JOB_SETS, JOBS, NAMESPACES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,8 +75,8 @@ def forgeries(hub: HubProcess) -> dict[str, Tree | None]:
     hub.put_job("red", "y", "red-y")
     hub.put_namespace("blue")
     hub.put_job("blue", "z", "blue-z")
-    of_set = reference(JOBSETS, "set", "set")
-    for resource, name, owners in ((JOBS, "mine", []), (JOBSETS, "set", []), (JOBS, "of-set", [of_set])):
+    of_set = reference(JOB_SETS, "set", "set")
+    for resource, name, owners in ((JOBS, "mine", []), (JOB_SETS, "set", []), (JOBS, "of-set", [of_set])):
         hub.server.put(
             resource, {"metadata": {"name": name, "namespace": "red", "uid": name, "ownerReferences": owners}}
         )
@@ -89,7 +89,7 @@ def forgeries(hub: HubProcess) -> dict[str, Tree | None]:
         "a-job-whose-jobset-is-no-trainjobs": reference(JOBS, "of-set", "of-set"),
         "a-job-of-another-trainjob": hub.put_owners("red", "y", "red-y"),
         "a-job-of-another-namespace": hub.put_owners("blue", "z", "blue-z"),
-        "the-jobset-itself": reference(JOBSETS, "x", "jobsets-red-x"),
+        "the-jobset-itself": reference(JOB_SETS, "x", "jobsets-red-x"),
     }
 
 
@@ -185,7 +185,7 @@ async def test_read_the_logs_of_a_former_tenant(tmp_path: Path) -> None:
         logs = hub.put_pod("team", "p", "x", hub.put_owners("team", "x", "before"))
         hub.print(logs, "secret of before", 3)
         await hub.until_log("team", "x", 3)
-        for resource, name in ((PODS, "p"), (TRAINJOBS, "x"), (JOBS, "x-node-0"), (JOBSETS, "x")):
+        for resource, name in ((PODS, "p"), (TRAIN_JOBS, "x"), (JOBS, "x-node-0"), (JOB_SETS, "x")):
             hub.server.remove(resource, name, "team")
         assert len(await hub.until_log("team", "x", 3)) == 3, "its owner may still look"
         hub.server.remove(NAMESPACES, "team")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.security.volumes import Damage, Lines, build, inodes, read, start
+from tests.size import sized
 from trainplane.hub.apiserver import logs
 from trainplane.hub.apiserver.logquery import LogQuery
 from trainplane.kube.testing.server import FakeServer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from trainplane.hub.logarchive.archive import Archive
 
-CASES = 10_000 if os.environ.get("FULL") == "1" else 1_000
+CASES = sized(1_000, full=10_000)
 SECRET = b"2026-01-01T00:00:00Z classified\n"
 
 

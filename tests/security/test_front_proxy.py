@@ -23,8 +23,8 @@ import yaml
 from lab.paths import REPOSITORY
 from lab.pki import Authority
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
-from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

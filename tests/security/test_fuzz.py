@@ -19,13 +19,13 @@ import pytest
 from lab.paths import REPOSITORY
 from tests.security.fuzz.campaign import seed_of_today
 from tests.security.fuzz.decoders import CORPUS, DECODERS
+from tests.size import FULL
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.suite import SuiteReport
 
-FULL = os.environ.get("FULL") == "1"
 SEED = seed_of_today()
 SECONDS = 120 if FULL else 2
 """Seconds of coverage-guided fuzzing of each decoder."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from lab import trainplane
 from tests.security.fuzz.campaign import seed_of_today
 from tests.security.fuzz.targets.reviews import NAMESPACE, Reviews
 from tests.security.fuzz.worker import case
+from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-WANTED = 400 if os.environ.get("FULL") == "1" else 40
+WANTED = sized(40, full=400)
 """Accepted TrainJobs whose objects are sent."""
 _JSON = {"Content-Type": "application/json"}
 _PATHS = {

@@ -23,6 +23,7 @@ import aiohttp
 import pytest
 
 from tests.security.processes import PATIENCE, VALIDATE, HubProcess, OperatorProcess, go_first, review
+from tests.size import FULL
 
 if TYPE_CHECKING:
     import ssl
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Ask = Callable[[aiohttp.ClientSession, int], Awaitable[None]]
 
-FULL = os.environ.get("FULL") == "1"
 HOSTILE = Path(__file__).with_name("hostile.py")
 CONNECTIONS = 1200
 """More than a process of 1,024 files can have."""

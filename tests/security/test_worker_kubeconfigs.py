@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import logging
-import os
 import time
 import traceback
 import tracemalloc
@@ -23,9 +22,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.size import sized
 from tests.unit.hub.fakeworker import client_pair, cluster, serving
 from trainplane.hub.errors import HubError
-from trainplane.hub.workers import Source, config_of
+from trainplane.hub.workers import WorkerKubeconfig, config_of
 from trainplane.kube.client import Client
 from trainplane.kube.credentials import StaticCredentials
 from trainplane.kube.errors import KubeError
@@ -47,7 +47,7 @@ SHOWN = (CANARY, CANARY.lower(), ENCODED, ENCODED.rstrip("="))
 SERVER = f"https://127.0.0.1:9/{CANARY}"
 """Where nobody listens."""
 CERTIFICATE, KEY = client_pair()
-EXAMPLES = 5000 if os.environ.get("FULL") == "1" else 300
+EXAMPLES = sized(300, full=5000)
 
 
 def _kubeconfig() -> Tree:
@@ -185,7 +185,7 @@ class Told:
 @example(yaml.safe_dump(_kubeconfig()))
 @example(yaml.safe_dump(_kubeconfig()).replace("proxy-url:", "#"))
 def test_learn_a_token_from_any_error(text: str) -> None:
-    source = Source("worker1", "Secret kueue-system/worker1", text)
+    source = WorkerKubeconfig("worker1", "Secret kueue-system/worker1", text)
     with Told() as told:
         told.stream.write(repr(source))
         try:
@@ -243,7 +243,7 @@ async def test_learn_a_token_from_a_failed_request(way: str, answer: bytes) -> N
         else:
             entry["server"] = entry["server"].replace(":9", f":{port}")
             del entry["proxy-url"]
-        config = config_of(Source("worker1", "Secret kueue-system/worker1", yaml.safe_dump(made)))
+        config = config_of(WorkerKubeconfig("worker1", "Secret kueue-system/worker1", yaml.safe_dump(made)))
         with Told() as told:
             async with Client.connect(config, settings=TransportSettings(attempts=1)) as client:
                 failures = [await _failure(client.version()), await _failure(_upgraded(client))]
@@ -284,7 +284,7 @@ def test_make_a_kubeconfig_dear(shape: str, report: SuiteReport) -> None:
     tracemalloc.start()
     began = time.process_time()
     with contextlib.suppress(HubError):
-        config_of(Source("worker1", "Secret a/b", texts[shape]))
+        config_of(WorkerKubeconfig("worker1", "Secret a/b", texts[shape]))
     seconds = time.process_time() - began
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 import heapq
-import os
 import time
 import tracemalloc
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from hypothesis import HealthCheck, Phase, given, settings, target
 from tests.security.grown import Growth, grown, places, runtime, train_job
 from tests.security.reviews import Scene, Stage
 from tests.security.scenes import FOUND, JOBS, RUNTIMES, Draft, drafts
+from tests.size import FULL
 from trainplane.api import tree as trees
 from trainplane.api.bounds import MOST_VALUES
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tests.security.reviews import Looks
     from tests.suite import SuiteReport
 
-FULL = os.environ.get("FULL") == "1"
 SECONDS = 0.5
 """Of CPU, for one look."""
 MEGABYTES = 64.0

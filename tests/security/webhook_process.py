@@ -20,14 +20,8 @@ from aiohttp import web
 from tests.unit.operator.world import World
 from trainplane.kube.listener import Listener, ListenerSettings
 from trainplane.kube.webhook import WebhookServer
-from trainplane.operator.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    CONFIG_MAPS,
-    JOB_SETS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.operator.webhooks import Webhooks
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from trainplane.kube.resource import Resource

@@ -19,12 +19,12 @@ from tests.unit.hub.check_objects import (
     train_job,
     worker_facts,
 )
-from tests.unit.hub.queued_world import GPU, NOW, World, codes, pod_set, workload
-from tests.unit.hub.queued_world import local_queue as waiting_queue
+from tests.unit.hub.pending_world import GPU, NOW, World, codes, pod_set, workload
+from tests.unit.hub.pending_world import local_queue as waiting_queue
 from trainplane.hub.check.facts import ClusterFacts, Unseen
 from trainplane.hub.check.judge import judge
 from trainplane.hub.pending.explain import explain
-from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS
+from trainplane.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES, RESOURCE_FLAVORS
 
 BLIND = ("hub-and-sdk", 7, "fleet check did not look at the hub itself")
 MISLED = ("hub-and-sdk", 11, "why-queued counted who is not in line, and slices as pods")

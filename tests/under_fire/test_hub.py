@@ -18,10 +18,11 @@ from tests.unit.hub.check_objects import FakeCluster, content, multikueue
 from tests.unit.hub.fakeworker import kubeconfig, serving, tree
 from tests.unit.hub.hubstage import MULTIKUEUE, PATIENCE, QUICK, ROOT, HubStage
 from tests.unit.hub.kept import NAMESPACE_UID, numbered, parsed, pod
-from tests.unit.hub.queued_world import RESERVED, check, cluster_queue, job, local_queue, workload
+from tests.unit.hub.pending_world import RESERVED, check, cluster_queue, job, local_queue, workload
 from tests.unit.hub.test_workers import put_worker
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
+from trainplane.api import names
 from trainplane.hub.apiserver import logs
 from trainplane.hub.apiserver.logquery import LogQuery
 from trainplane.hub.check.judge import check as check_fleet
@@ -29,16 +30,6 @@ from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
 from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.hub.logarchive.retention import Retention
-from trainplane.hub.resources import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    EVENTS,
-    LABEL_JOB_UID,
-    LOCAL_QUEUES,
-    MULTIKUEUE_CONFIGS,
-    TRAINJOBS,
-    WORKLOADS,
-)
 from trainplane.hub.watched import Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
@@ -47,6 +38,15 @@ from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import TransportSettings
+from trainplane.resources import (
+    ADMISSION_CHECKS,
+    CLUSTER_QUEUES,
+    EVENTS,
+    LOCAL_QUEUES,
+    MULTIKUEUE_CONFIGS,
+    TRAIN_JOBS,
+    WORKLOADS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -254,11 +254,11 @@ async def test_a_worker_that_hangs_does_not_hold_up_the_others_events(stage: Hub
 @pytest.mark.finding("hub-and-sdk", 15, "a worker that hangs held up /queue for half a minute")
 async def test_a_worker_that_hangs_does_not_hold_up_why_a_job_waits(stage: HubStage, worker2: FakeServer) -> None:
     found = workload(conditions=RESERVED)
-    found["metadata"]["labels"] = {LABEL_JOB_UID: "uid-job"}
+    found["metadata"]["labels"] = {names.LABEL_JOB_UID: "uid-job"}
     queue = cluster_queue(admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]})
     config = {"metadata": {"name": "cfg"}, "spec": {"clusters": ["worker1", "worker2"]}}
     for resource, stored in (
-        (TRAINJOBS, job(managedBy=MULTIKUEUE)),
+        (TRAIN_JOBS, job(managedBy=MULTIKUEUE)),
         (WORKLOADS, found),
         (CLUSTER_QUEUES, queue),
         (LOCAL_QUEUES, local_queue()),

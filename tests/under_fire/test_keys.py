@@ -9,7 +9,7 @@ import pytest
 from tests.unit.operator.objects import counts, runtime, train_job
 from tests.unit.operator.world import DONE, World
 from trainplane.kube.controller import RequeueAfter
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, SECRETS, TRAIN_JOBS
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, SECRETS, TRAIN_JOBS
 
 OLD_KEYS = ("runtime", 4, "an MPI job deleted and made again took the old job's keys, which then went")
 SAME_NAME = ("semantics", 7, "an MPI or Flux job deleted and made again could hang on the old one's keys")

@@ -10,7 +10,7 @@ from tests.unit.operator.objects import BROKEN, COMPLETED, counts, runtime, trai
 from tests.unit.operator.world import DONE, Crash, CrashError, World, started
 from trainplane.kube.controller import Failed, RequeueAfter
 from trainplane.operator.errors import RuntimeMissingError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.kube.resource import Resource

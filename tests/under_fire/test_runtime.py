@@ -34,10 +34,10 @@ from trainplane.kube.store import Store
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.faults import Hang, Refuse
 from trainplane.kube.testing.server import FakeServer
+from trainplane.operator.apply import Writer
 from trainplane.operator.main import Operator
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
-from trainplane.operator.writer import Writer
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

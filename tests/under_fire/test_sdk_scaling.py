@@ -10,12 +10,12 @@ import pytest
 from tests.unit.client.kubernetes.stage import Stage
 from tests.unit.client.reading.documents import NAMESPACE, condition, train_job
 from trainplane.client.backends.kubernetes import scaling
-from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.errors import RefusedError, TrainplaneError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import InternalServerError
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -62,14 +62,6 @@ def judge_moment(new: Tree, old: Tree, jobset: Tree | None) -> Iterator[Finding]
             )
 
 
-def is_finished(job: Tree) -> bool:
-    """Return whether the TrainJob is complete or failed, so that nothing is made of its spec any more."""
-    return any(
-        condition.get("status") == "True" and condition.get("type") in {"Complete", "Failed"}
-        for condition in trees.get(job, "status", "conditions") or []
-    )
-
-
 def _is_suspended(job: Tree) -> bool:
     return trees.get(job, "spec", "suspend") is True
 

@@ -26,6 +26,7 @@ from trainplane.api import names
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
 from trainplane.api.trainjob import TrainJob
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.render.findings import Finding, Verdict
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.pipeline import Pipeline, Runtime
 
-Source = Literal["live", "snapshot"]
+RuntimeSource = Literal["live", "snapshot"]
 """Where the runtime that a TrainJob is judged by came from."""
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -50,7 +51,7 @@ def validate_trainjob(
     old: Tree | None,
     *,
     runtime: Runtime | None,
-    runtime_source: Source | None,
+    runtime_source: RuntimeSource | None,
     jobset: Tree | None,
     pipeline: Pipeline,
     allowed_patches: Sequence[str] | None = None,
@@ -105,7 +106,7 @@ def _validate_update(
     before: Document[TrainJob],
     runtime: Runtime | None,
     *,
-    source: Source | None,
+    source: RuntimeSource | None,
     jobset: Tree | None,
     pipeline: Pipeline,
 ) -> Verdict:
@@ -117,7 +118,7 @@ def _validate_update(
     if runtime is None:
         return verdict + Verdict(warnings=(f"nothing can be made of this TrainJob: {_missing(job).problem}",))
     verdict += Verdict.of(_judge_numbers(job, before, runtime)) + pipeline.validate(job, before, runtime)
-    if patched and verdict.allowed and jobset is not None and not edits.is_finished(before.tree):
+    if patched and verdict.allowed and jobset is not None and not is_finished(conditions_of(before.tree)):
         verdict += Verdict.of(judge_immutable(job, before, runtime, jobset, pipeline))
     if source == "snapshot" and not verdict.allowed:
         verdict += Verdict(warnings=(_by_snapshot(job),))

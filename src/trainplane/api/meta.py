@@ -106,7 +106,7 @@ def upsert(conditions: Sequence[Condition], new: Condition, now: datetime) -> li
         since = old.last_transition_time
     else:
         since = new.last_transition_time or now
-    settled = msgspec.structs.replace(new, last_transition_time=whole_seconds(since) if since else None)
+    settled = msgspec.structs.replace(new, last_transition_time=since)
     if old is None:
         return [*conditions, settled]
     return [settled if condition.type == new.type else condition for condition in conditions]

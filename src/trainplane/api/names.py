@@ -32,6 +32,10 @@ COSCHEDULING_API_VERSION: Final = "scheduling.x-k8s.io/v1alpha1"
 VOLCANO_API_VERSION: Final = "scheduling.volcano.sh/v1beta1"
 POD_GROUP: Final = "PodGroup"
 
+KUEUE_GROUP: Final = "kueue.x-k8s.io"
+KUEUE_VERSION: Final = "v1beta2"
+"""The version of Kueue's objects that we speak; served from Kueue 0.15 on."""
+
 HUB_GROUP: Final = "hub.trainplane.dev"
 HUB_VERSION: Final = "v1alpha1"
 """The hub's view of TrainJobs: an API that the hub serves and the SDK reads."""
@@ -46,9 +50,7 @@ PATCH_MANAGER_OLDER_FIELDS: Final = "trainer.kubeflow.org/older-fields"
 """The runtimePatches entry into which admission turns podSpecOverrides, podTemplateOverrides, labels, annotations."""
 
 FIELD_MANAGER: Final = "trainer"
-"""Applies every object that we render, and TrainJob status."""
-FIELD_MANAGER_STATUS: Final = "trainer-status"
-"""Applies the progress that pods report."""
+"""Who operator and hub are to the API server, in all that they write; applies every object that we render."""
 
 # --- labels and annotations
 
@@ -74,7 +76,6 @@ ANNOTATION_REPLACED_BY: Final = "trainplane.dev/replaced-by"
 LABEL_VALIDATION: Final = "trainer.kubeflow.org/webhook-validation"
 VALIDATION_DISABLED: Final = "disabled"
 LABEL_MANAGED_BY: Final = "trainer.kubeflow.org/managed-by"
-MANAGED_BY_INSTALLER: Final = "runtimes-installer"
 FINALIZER_IN_USE: Final = "trainer.kubeflow.org/resource-in-use"
 """Older releases set it on runtimes; we only remove it."""
 
@@ -84,13 +85,23 @@ CLUSTER_HUB: Final = "hub"
 
 LABEL_JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 LABEL_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+LABEL_REPLICATED_JOB_REPLICAS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 LABEL_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
 LABEL_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
+LABEL_JOB_NAME: Final = "batch.kubernetes.io/job-name"
+LABEL_JOB_NAME_OLDER: Final = "job-name"
 ANNOTATION_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLETION_INDEX}']"
 
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
+ANNOTATION_ADMISSION_GATES: Final = "kueue.x-k8s.io/admission-gated-by"
+LABEL_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
+"""On a Workload: the uid of the job it stands for."""
+LABEL_MULTIKUEUE_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
+"""On what MultiKueue made on a worker: which hub made it."""
+PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
+"""On a worker's copy of a job, a label or an annotation: its Workload, which has the same name on the hub."""
 LABEL_COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 ANNOTATION_VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
@@ -229,9 +240,6 @@ FLUX_MEMORY_MOUNT_PATH: Final = "/dev/shm"  # noqa: S108 a mount inside the user
 FLUX_SPACK_VOLUME: Final = "spack-install"
 FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
 
-STATUS_VOLUME: Final = "kubeflow-trainer-token"
-STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
-
 SNAPSHOT_KEY: Final = "runtime"
 
 CODE_NODE: Final = "node"
@@ -282,34 +290,9 @@ def flux_curve_name(train_job: str) -> str:
     return f"{train_job}-flux-curve"
 
 
-def tls_name(train_job: str) -> str:
-    """Name the ConfigMap with the certificate that pods trust when they report progress."""
-    return f"{train_job}-tls-config"
-
-
-def cache_name(train_job: str) -> str:
-    """Name the data cache's LeaderWorkerSet and ServiceAccount."""
-    return f"{train_job}-cache"
-
-
-def cache_service_name(train_job: str) -> str:
-    """Name the Service in front of the data cache."""
-    return f"{train_job}-cache-service"
-
-
 def pod_hostname(train_job: str, replicated_job: str, job_index: int, pod_index: int) -> str:
     """Return a pod's hostname; with the subdomain behind it, its address."""
     return f"{train_job}-{replicated_job}-{job_index}-{pod_index}"
-
-
-def status_path(namespace: str, train_job: str) -> str:
-    """Return the path to which a TrainJob's pods report progress."""
-    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
-
-
-def status_audience(namespace: str, train_job: str) -> str:
-    """Return the audience that a pod's token must carry to report progress of this TrainJob."""
-    return f"{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
 
 
 def runtime_key(api_group: str, kind: str) -> str:

@@ -32,7 +32,7 @@ _KNOWN_MANAGER = Rule(
 )
 
 # Admission turns the group that old documents use into today's, also in TrainJobs that an older release stored.
-_RUNTIME_REF_FIXED = Rule(
+RUNTIME_REF_FIXED = Rule(
     f"self == oldSelf || (oldSelf.apiGroup == '{names.LEGACY_GROUP}' && self.apiGroup == '{names.GROUP}' "
     "&& self.kind == oldSelf.kind && self.name == oldSelf.name)",
     IMMUTABLE.message,
@@ -40,14 +40,14 @@ _RUNTIME_REF_FIXED = Rule(
 
 # Admission turns numProcPerNode from a text into a number, or leaves a word out, also in TrainJobs that older releases
 # stored. So the trainer is held fixed part by part: which parts there are, and (`IMMUTABLE` on each) what they say.
-_FIXED_PARTS = ("image", "command", "args", "env", "numNodes", "resourcesPerNode")
-_SAME_PARTS = Rule(
-    " && ".join(f"has(self.{name}) == has(oldSelf.{name})" for name in _FIXED_PARTS)
+FIXED_PARTS = ("image", "command", "args", "env", "numNodes", "resourcesPerNode")
+SAME_PARTS = Rule(
+    " && ".join(f"has(self.{name}) == has(oldSelf.{name})" for name in FIXED_PARTS)
     + " && (has(self.numProcPerNode) == has(oldSelf.numProcPerNode)"
     + f" || (has(oldSelf.numProcPerNode) && oldSelf.numProcPerNode in {list(PROCESS_WORDS)}))",
     IMMUTABLE.message,
 )
-_SAME_OR_TURNED = Rule(
+SAME_OR_TURNED = Rule(
     "self == oldSelf || (type(self) == int && type(oldSelf) == string"
     f" && (string(self) == oldSelf || oldSelf in {list(PROCESS_WORDS)}))",
     IMMUTABLE.message,
@@ -142,7 +142,7 @@ class Trainer(Envelope, frozen=True):
             "How many processes each node runs. v2.0 and v2.1 also took a text; admission turns it into a number.",
             minimum=_INT32_MIN,
             maximum=_INT32_MAX,
-            rules=(_SAME_OR_TURNED,),
+            rules=(SAME_OR_TURNED,),
         ),
     ] = None
 
@@ -150,9 +150,9 @@ class Trainer(Envelope, frozen=True):
 class TrainJobSpec(Envelope, frozen=True):
     """What to train, on which runtime, and how it differs from the runtime."""
 
-    runtime_ref: Annotated[RuntimeRef, Field("The runtime that says how to run.", rules=(_RUNTIME_REF_FIXED,))]
+    runtime_ref: Annotated[RuntimeRef, Field("The runtime that says how to run.", rules=(RUNTIME_REF_FIXED,))]
     initializer: Annotated[Initializer | None, Field("What to fetch before training.", rules=(IMMUTABLE,))] = None
-    trainer: Annotated[Trainer | None, Field("What to run on each node.", rules=(_SAME_PARTS,))] = None
+    trainer: Annotated[Trainer | None, Field("What to run on each node.", rules=(SAME_PARTS,))] = None
     runtime_patches: Annotated[
         list[RuntimePatch], keyed("Changes to the runtime, for this TrainJob alone.", "manager", max_items=16)
     ] = field(default_factory=list)
@@ -271,9 +271,3 @@ class TrainJob(Envelope, frozen=True):
     kind: str = always(names.TRAIN_JOB)
     metadata: ObjectMeta = ObjectMeta()
     status: Annotated[TrainJobStatus, Field("How it is doing; written by the controller.")] = TrainJobStatus()
-
-
-class ProgressReport(Envelope, frozen=True):
-    """The body that a TrainJob's pods POST to report progress."""
-
-    trainer_status: TrainerStatus | None = None

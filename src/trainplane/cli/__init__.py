@@ -1,8 +1,8 @@
 """The command line: `trainplane COMMAND`. One file per command; heavy imports stay inside commands.
 
 Each command's file has `add(commands)`, which declares its arguments, and `run(arguments) -> int`, which does the work
-and returns the exit code: 0 all is well, 1 something was found, 2 the command line is wrong or the hub cannot be asked.
-Programs read `--output json`; the text is for people and may change.
+and returns the exit code: 0 all is well, 1 something was found, 2 the command line is wrong, or what it names (hub,
+file) cannot be read. Programs read `--output json`; the text is for people and may change.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from trainplane.cli import fleet_check, fleet_sync
+from trainplane.cli import fleet_check, fleet_sync, runtime_check, version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,4 +43,8 @@ def _parser() -> argparse.ArgumentParser:
     fleet_commands = fleet.add_subparsers(title="commands", metavar="COMMAND", required=True)
     fleet_check.add(fleet_commands)
     fleet_sync.add(fleet_commands)
+    text = "the runtimes that TrainJobs run on"
+    runtime = commands.add_parser("runtime", help=text, description=f"Look after {text}.")
+    runtime_check.add(runtime.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    version.add(commands)
     return parser

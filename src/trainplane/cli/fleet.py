@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
+    from trainplane.kube.config import Config
 
 T = TypeVar("T")
 
@@ -70,8 +71,8 @@ def ask(
 async def _clients(given: argparse.Namespace) -> AsyncIterator[tuple[Client, Workers, dict[str, Client]]]:
     from trainplane.hub.workers import Workers  # noqa: PLC0415 heavy
     from trainplane.kube.client import Client  # noqa: PLC0415 heavy
-    from trainplane.kube.config import Config, load_config  # noqa: PLC0415 heavy
     from trainplane.kube.connection import ConnectionSettings  # noqa: PLC0415 heavy
+    from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
     from trainplane.kube.transport import TransportSettings  # noqa: PLC0415 heavy
 
     settings = TransportSettings(

@@ -11,7 +11,7 @@ from trainplane.cli.output import Output
 if TYPE_CHECKING:
     import argparse
 
-    from trainplane.hub.sync import Plan, Step, Verb
+    from trainplane.hub.sync import Step, SyncReport, Verb
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
 
@@ -49,7 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 def run(given: argparse.Namespace) -> int:
     """Sync or rehearse, print, return the exit code."""
 
-    async def work(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> Plan:
+    async def work(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> SyncReport:
         from trainplane.hub.sync import sync  # noqa: PLC0415 heavy
 
         return await sync(
@@ -61,19 +61,19 @@ def run(given: argparse.Namespace) -> int:
             even_in_use=given.even_in_use,
         )
 
-    plan = ask(work, given)
-    if plan is None:
+    report = ask(work, given)
+    if report is None:
         return 2
     output = Output(sys.stdout)
     if given.output == "json":
-        output.json(tree(plan))
+        output.json(tree(report))
     else:
-        show(plan, output, applied=given.apply)
-    return 0 if plan.settled else 1
+        show(report, output, applied=given.apply)
+    return 0 if report.settled else 1
 
 
-def tree(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain data, for programs."""
+def tree(report: SyncReport) -> dict[str, Any]:
+    """Return a report as plain data, for programs."""
     steps = [
         {
             "worker": step.worker,
@@ -85,26 +85,31 @@ def tree(plan: Plan) -> dict[str, Any]:
             "reason": step.reason,
             "diff": step.diff,
         }
-        for step in plan.steps
+        for step in report.steps
     ]
-    return {"settled": plan.settled, "steps": steps, "equal": dict(plan.equal), "unreachable": dict(plan.unreachable)}
+    return {
+        "settled": report.settled,
+        "steps": steps,
+        "equal": dict(report.equal),
+        "unreachable": dict(report.unreachable),
+    }
 
 
-def show(plan: Plan, output: Output, *, applied: bool) -> None:
-    """Print a plan, or what became of it, for people."""
-    for worker in sorted({*plan.equal, *plan.unreachable}):
-        if worker in plan.unreachable:
+def show(report: SyncReport, output: Output, *, applied: bool) -> None:
+    """Print a report, or what became of it, for people."""
+    for worker in sorted({*report.equal, *report.unreachable}):
+        if worker in report.unreachable:
             output.line(f"✗ {worker}", colour="red", bold=True, after="  cannot be synced")
-            output.item("✗", "red", "", plan.unreachable[worker], indent=2)
+            output.item("✗", "red", "", report.unreachable[worker], indent=2)
         else:
-            steps = [step for step in plan.steps if step.worker == worker]
-            _show_worker(worker, steps, plan.equal[worker], output)
+            steps = [step for step in report.steps if step.worker == worker]
+            _show_worker(worker, steps, report.equal[worker], output)
         output.line("")
-    if not plan.equal and not plan.unreachable:
+    if not report.equal and not report.unreachable:
         output.line("The hub has no workers: create a MultiKueueCluster for each.", colour="red")
-    elif plan.settled:
+    elif report.settled:
         output.line("The workers have the hub's runtimes.", colour="green")
-    elif applied or not any(step.verb != "leave" for step in plan.steps):
+    elif applied or not any(step.verb != "leave" for step in report.steps):
         output.line("Not all could be done: see above.", colour="red")
     else:
         output.line("Nothing was changed. To do it: trainplane fleet sync --apply", colour="yellow")

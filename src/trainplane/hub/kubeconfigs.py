@@ -35,6 +35,8 @@ from trainplane.kube.tls import Tls, pem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+KUBECONFIG_KEY: Final = "kubeconfig"
+"""The key of a worker's Secret."""
 _MOST_PROBLEMS: Final = 20
 """Told at once: a message is read by a person."""
 _MOST_KEY: Final = 8 * 1024

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.hub.apiserver.api import Api
 from trainplane.hub.apiserver.delegated_auth import Authorizer, load_front_proxy
 from trainplane.hub.apiserver.fronts import AUDIENCE, Fronts
@@ -35,9 +36,9 @@ from trainplane.hub.workers import Workers
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.connection import ConnectionSettings
 from trainplane.kube.health import LoopLag
+from trainplane.kube.loading import load_config
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.tokenreview import TokenReviewer
@@ -185,7 +186,8 @@ class Hub:
 async def serve(settings: Settings) -> None:
     """Run the hub server until a signal ends it."""
     metrics = Metrics(SystemClock())
-    async with Client(Transport(load_config(settings.kubeconfig), requested=metrics.requested)) as client:
+    transport = Transport(load_config(settings.kubeconfig), requested=metrics.requested)
+    async with Client(transport, field_manager=names.FIELD_MANAGER) as client:
         hub = Hub(settings, client, metrics=metrics)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchTrainJobError
-from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
 from trainplane.kube.errors import NotFoundError
+from trainplane.lifecycle.conditions import conditions_of, finish
+from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,7 +66,7 @@ def place(job: Tree, workload: Tree | None) -> Placement:
 async def find(hub: Client, namespace: str, name: str) -> Placement:
     """Return where a TrainJob is; raises NoSuchTrainJobError."""
     try:
-        job = await hub.get(TRAINJOBS, name, namespace)
+        job = await hub.get(TRAIN_JOBS, name, namespace)
     except NotFoundError as error:
         raise NoSuchTrainJobError(namespace, name) from error
     return place(job, await workload_of(hub, job))
@@ -74,7 +75,7 @@ async def find(hub: Client, namespace: str, name: str) -> Placement:
 async def workload_of(cluster: Client, job: Tree) -> Tree | None:
     """Return the Workload of a job, on the cluster where the job was read, or None if Kueue has made none."""
     metadata = job["metadata"]
-    labels = {LABEL_JOB_UID: metadata["uid"]}
+    labels = {names.LABEL_JOB_UID: metadata["uid"]}
     return newest(await cluster.list_all(WORKLOADS, metadata["namespace"], labels=labels))
 
 
@@ -93,11 +94,10 @@ def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
     if manager != names.MANAGED_BY_MULTIKUEUE:
         return "Local", None, f"it runs on this cluster: spec.managedBy is {manager}"
     cluster = _cluster(workload)
-    for kind in (names.COMPLETE, names.FAILED):
-        condition = _true(job, kind)
-        if condition is not None:
-            where = f" on {cluster}" if cluster else ""
-            return "Finished", cluster, f"{kind}{where}: {condition.get('message') or condition.get('reason') or ''}"
+    end = finish(conditions_of(job))
+    if end is not None:
+        where = f" on {cluster}" if cluster else ""
+        return "Finished", cluster, f"{end['type']}{where}: {end.get('message') or end.get('reason') or ''}"
     if cluster:
         return "Dispatched", cluster, f"admitted on {cluster}"
     return "Waiting", None, _why_waiting(job, workload)
@@ -140,11 +140,6 @@ def _what_checks_say(workload: Tree) -> str:
         if check.get("state") != "Ready"
     ]
     return "; ".join([asked, *pending])
-
-
-def _true(obj: Tree, kind: str) -> Tree | None:
-    condition = _condition(obj, kind)
-    return condition if condition is not None and condition.get("status") == "True" else None
 
 
 def _condition(obj: Tree, kind: str) -> Tree | None:

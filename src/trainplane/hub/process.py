@@ -19,7 +19,7 @@ log = logging.getLogger("trainplane.hub")
 
 def run(serving: Coroutine[Any, Any, None], log_level: str) -> int:
     """Run a server to its end; returns the exit code, 0 after a clean end."""
-    loglines.configure(log_level, "json")
+    loglines.configure(loglines.level_of(log_level), "json")
     openfiles.raise_limit()
     code = 0
     try:

@@ -1,10 +1,10 @@
 """Fleet sync: the hub's runtimes, applied to the workers.
 
-    Facts ──► plan ──► Steps ──► rehearse (dry run on each worker) ──► carry_out
+    Facts ──► compare ──► Steps ──► rehearse (dry run on each worker) ──► carry_out
 
-`plan` is pure and says what would be done and why not; `rehearse` asks each worker's API server whether it would take
-it, webhooks included; `carry_out` does it; `sync` is all of them in this order. Nothing is deleted but runtimes that a
-sync made and that the hub has no longer, and only if asked.
+`compare` is pure and says what would be done and why not; `rehearse` asks each worker's API server whether it would
+take it, webhooks included; `carry_out` does it; `sync` is all of them in this order. Nothing is deleted but runtimes
+that a sync made and that the hub has no longer, and only if asked.
 
 A runtime that queued TrainJobs of a worker use is left alone unless asked, if Kueue would find other pods in it: Kueue
 computes them from the runtime as it stands, again and again, and stops jobs that no longer match.
@@ -23,9 +23,10 @@ from trainplane.hub.check.dispatch import trace
 from trainplane.hub.check.facts import Unseen, each
 from trainplane.hub.check.gather import gather
 from trainplane.hub.check.runtimes import is_absent, wanted
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES, TRAINJOBS
 from trainplane.kube.errors import KubeError
 from trainplane.kube.resource import Key
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,8 +71,8 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is to be done on a fleet."""
+class SyncReport:
+    """What is to be done on a fleet, or was."""
 
     steps: tuple[Step, ...]
     equal: Mapping[str, int]
@@ -97,22 +98,22 @@ async def sync(
     apply: bool = False,
     prune: bool = False,
     even_in_use: bool = False,
-) -> Plan:
+) -> SyncReport:
     """Make the workers' runtimes those of the hub, or without `apply` say what that would be.
 
     `admin_clients` are clients to work on workers with, by their names, where MultiKueue's own credentials may not.
-    Raises KubeError and HubError for what the hub refuses; what a worker refuses is in the plan.
+    Raises KubeError and HubError for what the hub refuses; what a worker refuses is in the report.
     """
     facts = await gather(hub, workers, admin_clients=admin_clients)
     reached = [worker.name for worker in facts.workers if worker.cluster is not None]
     clients = {name: (admin_clients or {}).get(name) or await workers.client(name) for name in reached}
     jobs = dict(zip(reached, await asyncio.gather(*map(_jobs, clients.values())), strict=True))
-    made = plan(facts, jobs, prune=prune, even_in_use=even_in_use)
-    steps = await rehearse(made.steps, clients)
-    return replace(made, steps=await carry_out(steps, clients) if apply else steps)
+    report = compare(facts, jobs, prune=prune, even_in_use=even_in_use)
+    steps = await rehearse(report.steps, clients)
+    return replace(report, steps=await carry_out(steps, clients) if apply else steps)
 
 
-def plan(facts: Facts, jobs: InUse, *, prune: bool = False, even_in_use: bool = False) -> Plan:
+def compare(facts: Facts, jobs: InUse, *, prune: bool = False, even_in_use: bool = False) -> SyncReport:
     """Return what makes the workers' runtimes those of the hub."""
     dispatch = trace(facts.hub)
     steps: list[Step] = []
@@ -130,7 +131,7 @@ def plan(facts: Facts, jobs: InUse, *, prune: bool = False, even_in_use: bool = 
         )
         used = users(jobs.get(worker.name, ()))
         steps += [_spare(step, used, even_in_use=even_in_use) for step in found]
-    return Plan(tuple(steps), equal, unreachable)
+    return SyncReport(tuple(steps), equal, unreachable)
 
 
 def users(jobs: Iterable[Tree]) -> dict[tuple[str, Key], list[str]]:
@@ -140,11 +141,7 @@ def users(jobs: Iterable[Tree]) -> dict[tuple[str, Key], list[str]]:
     """
     used: dict[tuple[str, Key], list[str]] = {}
     for job in jobs:
-        conditions = trees.get(job, "status", "conditions") or ()
-        ends = {names.COMPLETE, names.FAILED}
-        if any(one.get("type") in ends and one.get("status") == "True" for one in conditions):
-            continue
-        if not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
+        if is_finished(conditions_of(job)) or not trees.get(job, "metadata", "labels", names.LABEL_QUEUE):
             continue
         ref = trees.get(job, "spec", "runtimeRef") or {}
         kind = ref.get("kind") or names.CLUSTER_TRAINING_RUNTIME
@@ -167,7 +164,7 @@ async def carry_out(steps: Sequence[Step], clients: Mapping[str, Client]) -> tup
 async def _jobs(client: Client) -> list[Tree]:
     """Return a worker's TrainJobs; what cannot be seen is taken for unused, as the refusal of a write will tell."""
     try:
-        return await client.list_all(TRAINJOBS)
+        return await client.list_all(TRAIN_JOBS)
     except KubeError:
         return []
 

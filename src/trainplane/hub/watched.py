@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from trainplane.hub.resources import KUBECONFIG_KEY, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
+from trainplane.hub.kubeconfigs import KUBECONFIG_KEY
 from trainplane.kube.access import Remembered
 from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.errors import NotFoundError
@@ -20,6 +20,7 @@ from trainplane.kube.projection import Projection
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree

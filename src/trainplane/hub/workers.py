@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
-from trainplane.hub.kubeconfigs import judge
-from trainplane.hub.resources import KUBECONFIG_KEY, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
+from trainplane.hub.kubeconfigs import KUBECONFIG_KEY, judge
 from trainplane.kube.client import Client
 from trainplane.kube.errors import (
     ConfigError,
@@ -25,6 +24,7 @@ from trainplane.kube.errors import (
     UnauthorizedError,
     UnavailableError,
 )
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -64,8 +64,8 @@ class Connect(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Where MultiKueue has a worker's kubeconfig from, and its text."""
+class WorkerKubeconfig:
+    """A worker's kubeconfig: where MultiKueue has it from, and its text."""
 
     cluster: str
     place: str
@@ -73,12 +73,12 @@ class Source:
     text: str
 
     def __repr__(self) -> str:
-        return f"Source(cluster={self.cluster!r}, place={self.place!r})"
+        return f"WorkerKubeconfig(cluster={self.cluster!r}, place={self.place!r})"
 
 
 @dataclass(slots=True)
 class _Connection:
-    source: Source
+    source: WorkerKubeconfig
     client: Client
     former: Client | None = None
     """The client of the kubeconfig before. Who still reads through it may end; it closes when the next comes."""
@@ -109,7 +109,7 @@ class Workers:
         clusters = await self.hub.list_all(MULTIKUEUE_CLUSTERS)
         return ordered(clusters, configs)
 
-    async def source(self, name: str) -> Source:
+    async def source(self, name: str) -> WorkerKubeconfig:
         """Return a worker's kubeconfig, not judged. Raises NoSuchWorkerError, WorkerCredentialsError."""
         try:
             cluster = await self.hub.get(MULTIKUEUE_CLUSTERS, name)
@@ -152,7 +152,7 @@ class Workers:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _read(self, name: str, source: Tree) -> Source:
+    async def _read(self, name: str, source: Tree) -> WorkerKubeconfig:
         location = source.get("kubeConfig") or {}
         where = str(location.get("location") or "")
         if not where:
@@ -162,7 +162,7 @@ class Workers:
             )
             raise WorkerCredentialsError(name, f"{problem} can follow: use spec.clusterSource.kubeConfig")
         if location.get("locationType") == "Path":
-            return Source(name, where, _read_file(name, where))
+            return WorkerKubeconfig(name, where, _read_file(name, where))
         place = f"Secret {self.namespace}/{where}"
         try:
             secret = await self.hub.get(SECRETS, where, self.namespace)
@@ -174,7 +174,7 @@ class Workers:
             keys = sorted(secret.get("data") or {})
             known = ", ".join([*keys[:_MOST_KEYS], *(["..."] if len(keys) > _MOST_KEYS else [])]) or "none"
             raise WorkerCredentialsError(name, f"{place} has no key {KUBECONFIG_KEY!r} (it has: {known}): add it")
-        return Source(name, place, _text(name, f"{place}: {KUBECONFIG_KEY}", base64.b64decode(data)))
+        return WorkerKubeconfig(name, place, _text(name, f"{place}: {KUBECONFIG_KEY}", base64.b64decode(data)))
 
 
 def ordered(clusters: list[Tree], configs: list[Tree]) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ def ordered(clusters: list[Tree], configs: list[Tree]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*(name for name in preferred if name in present), *present]))
 
 
-def config_of(source: Source) -> Config:
+def config_of(source: WorkerKubeconfig) -> Config:
     """Return how to reach the worker of a kubeconfig; raises WorkerCredentialsError with all that is wrong with it."""
     judged = judge(source.text)
     if judged.config is None:

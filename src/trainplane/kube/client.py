@@ -42,8 +42,8 @@ else:
 
 TREE: Any = dict
 
-FIELD_MANAGER = "trainer"
-"""Who we are to server-side apply unless a call says otherwise."""
+FIELD_MANAGER = "trainplane"
+"""Who a client is to server-side apply unless it, or a call, says otherwise."""
 
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -60,11 +60,14 @@ WATCH_GRACE_SECONDS = 30
 
 
 class Client:
-    """A connection to one cluster. Use within one event loop, `async with`; `SyncClient` is the face for the rest."""
+    """A connection to one cluster. Use within one event loop, `async with`; code without one has `loopthread`."""
 
-    def __init__(self, transport: Transport, *, permit: Permit | None = None) -> None:
+    def __init__(
+        self, transport: Transport, *, permit: Permit | None = None, field_manager: str = FIELD_MANAGER
+    ) -> None:
         self.transport = transport
         self._permit = permit
+        self._manager = field_manager
 
     @classmethod
     def connect(
@@ -72,14 +75,14 @@ class Client:
     ) -> Self:
         """Return a client of `config`, or of the cluster that kubectl would use here. Nothing is sent yet."""
         if config is None:
-            from trainplane.kube.config import load_config  # noqa: PLC0415 only who does not bring a config pays
+            from trainplane.kube.loading import load_config  # noqa: PLC0415 only who does not bring a config pays
 
             config = load_config(clock=clock)
         return cls(Transport(config, settings=settings, clock=clock))
 
     def apart(self, limiter: LimiterSettings | None = None, *, streams: int | None = None) -> Client:
         """Return a client of the same cluster whose requests never wait behind this one's; close it on its own."""
-        return Client(self.transport.apart(limiter, streams=streams))
+        return Client(self.transport.apart(limiter, streams=streams), field_manager=self._manager)
 
     def permitted(self, permit: Permit) -> Client:
         """Return a client over the same connections that calls `permit` before each write goes out, repeats included.
@@ -87,7 +90,7 @@ class Client:
         `permit` raises to keep a write back: a leader that lost its Lease while the server asked it to come back later
         must not come back.
         """
-        return Client(self.transport, permit=permit)
+        return Client(self.transport, permit=permit, field_manager=self._manager)
 
     @property
     def namespace(self) -> str:
@@ -226,13 +229,13 @@ class Client:
         namespace: str | None = None,
         *,
         dry_run: bool = False,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str | None = None,
         type_: type[T] = TREE,
     ) -> T:
         """Create an object in `namespace`, or in the one its metadata names; raises AlreadyExistsError."""
         if resource.namespaced and namespace is None:
             namespace = key_of(obj).namespace or self.namespace
-        path = with_query(resource.path(namespace), write_query(field_manager, dry_run=dry_run))
+        path = with_query(resource.path(namespace), write_query(field_manager or self._manager, dry_run=dry_run))
         return await self._write("POST", path, obj, "application/json", type_, idempotent=dry_run)
 
     async def replace(
@@ -243,7 +246,7 @@ class Client:
         *,
         subresource: str | None = None,
         dry_run: bool = False,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str | None = None,
         type_: type[T] = TREE,
     ) -> T:
         """Put an object in the place of what is there; raises ConflictError if its resourceVersion is not the newest.
@@ -252,7 +255,7 @@ class Client:
         """
         identity = key_of(obj)
         path = self._object_path(resource, identity.name, namespace or identity.namespace, subresource)
-        path = with_query(path, write_query(field_manager, dry_run=dry_run))
+        path = with_query(path, write_query(field_manager or self._manager, dry_run=dry_run))
         return await self._write("PUT", path, obj, "application/json", type_, idempotent=True)
 
     async def apply(
@@ -260,7 +263,7 @@ class Client:
         resource: Resource,
         obj: Any,
         *,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str | None = None,
         force: bool = True,
         subresource: str | None = None,
         dry_run: bool = False,
@@ -273,7 +276,7 @@ class Client:
         """
         identity = key_of(obj)
         path = self._object_path(resource, identity.name, identity.namespace, subresource)
-        query = write_query(field_manager, dry_run=dry_run) | {"force": "true" if force else "false"}
+        query = write_query(field_manager or self._manager, dry_run=dry_run) | {"force": "true" if force else "false"}
         return await self._write("PATCH", with_query(path, query), obj, APPLY_PATCH, type_, idempotent=True)
 
     async def apply_status(
@@ -281,7 +284,7 @@ class Client:
         resource: Resource,
         obj: Any,
         *,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str | None = None,
         force: bool = True,
         dry_run: bool = False,
         type_: type[T] = TREE,
@@ -301,12 +304,12 @@ class Client:
         content_type: str = MERGE_PATCH,
         subresource: str | None = None,
         dry_run: bool = False,
-        field_manager: str = FIELD_MANAGER,
+        field_manager: str | None = None,
         type_: type[T] = TREE,
     ) -> T:
         """Patch an object. A JSON patch is sent once only; the other kinds may be repeated without harm."""
         path = self._object_path(resource, name, namespace, subresource)
-        path = with_query(path, write_query(field_manager, dry_run=dry_run))
+        path = with_query(path, write_query(field_manager or self._manager, dry_run=dry_run))
         idempotent = dry_run or content_type != JSON_PATCH
         return await self._write("PATCH", path, patch, content_type, type_, idempotent=idempotent)
 

@@ -120,11 +120,6 @@ class Resumption:
         self._start = 0
         self._done = not self._kept
 
-    @property
-    def joined(self) -> bool:
-        """Whether all that was kept has come again, so that what comes now is new."""
-        return self._done
-
     def feed(self, lines: Iterable[bytes]) -> list[bytes]:
         """Return those lines that are new."""
         lines = list(lines)

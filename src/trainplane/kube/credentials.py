@@ -1,4 +1,4 @@
-"""Who we are to the API server, where that can change while we run: token files and exec plugins.
+"""Who we are to the API server, where that can change while we run: token files, and `execplugin`.
 
 `current()` is asked before every request, so it costs nothing while the answer is fresh. A 401 is reported with
 `refused()`, which says whether asking again can help.
@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -16,17 +15,12 @@ from trainplane.kube.errors import CredentialError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import datetime
     from pathlib import Path
 
     from trainplane.kube.clock import Clock
-    from trainplane.kube.execplugin import ExecPlugin
 
 REREAD_SECONDS = 60.0
 """Age at which a token file is read again; the kubelet rotates a token when a fifth of its life (an hour) is left."""
-
-EXPIRY_MARGIN_SECONDS = 15.0
-"""How long before its expiry a plugin's credential is replaced, so that no request carries it past its end."""
 
 
 class Credential(NamedTuple):
@@ -131,38 +125,3 @@ class TokenFile:
                 return self._credential
             raise CredentialError(f"the token file {self._path} is empty: whoever mounts it has not written it yet")
         return bearer(token)
-
-
-class ExecCredentials:
-    """The answer of an exec plugin, kept until shortly before it expires or until a 401.
-
-    Concurrent requests share one run of the plugin. A 401 to an older answer than the present one does not run it
-    again, so a burst of refused requests costs one run.
-    """
-
-    def __init__(self, plugin: ExecPlugin, clock: Clock) -> None:
-        self._plugin = plugin
-        self._clock = clock
-        self._credential: Credential | None = None
-        self._expires: datetime | None = None
-        self._running = asyncio.Lock()
-
-    async def current(self) -> Credential:
-        """Return the plugin's answer, running it if the last one is no longer good."""
-        if self._credential is not None and self._is_fresh():
-            return self._credential
-        async with self._running:
-            if self._credential is None or not self._is_fresh():
-                self._credential, self._expires = await self._plugin.run()
-            return self._credential
-
-    def refused(self, credential: Credential) -> bool:
-        """Forget the answer if it is the refused one."""
-        if credential == self._credential:
-            self._credential = None
-        return True
-
-    def _is_fresh(self) -> bool:
-        if self._expires is None:
-            return True
-        return (self._expires - self._clock.now()).total_seconds() > EXPIRY_MARGIN_SECONDS

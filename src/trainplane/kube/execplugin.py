@@ -30,6 +30,9 @@ API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io
 
 InteractiveMode = Literal["Never", "IfAvailable", "Always"]
 
+EXPIRY_MARGIN_SECONDS = 15.0
+"""How long before its expiry a plugin's credential is replaced, so that no request carries it past its end."""
+
 _TAIL_LINES = 20
 
 
@@ -146,6 +149,41 @@ class ExecPlugin:
         if expires is not None and expires.tzinfo is None:
             expires = expires.replace(tzinfo=UTC)
         return Credential(f"Bearer {status.token}" if status.token else None, certificate), expires
+
+
+class ExecCredentials:
+    """The answer of an exec plugin, kept until shortly before it expires or until a 401.
+
+    Concurrent requests share one run of the plugin. A 401 to an older answer than the present one does not run it
+    again, so a burst of refused requests costs one run.
+    """
+
+    def __init__(self, plugin: ExecPlugin, clock: Clock) -> None:
+        self._plugin = plugin
+        self._clock = clock
+        self._credential: Credential | None = None
+        self._expires: datetime | None = None
+        self._running = asyncio.Lock()
+
+    async def current(self) -> Credential:
+        """Return the plugin's answer, running it if the last one is no longer good."""
+        if self._credential is not None and self._is_fresh():
+            return self._credential
+        async with self._running:
+            if self._credential is None or not self._is_fresh():
+                self._credential, self._expires = await self._plugin.run()
+            return self._credential
+
+    def refused(self, credential: Credential) -> bool:
+        """Forget the answer if it is the refused one."""
+        if credential == self._credential:
+            self._credential = None
+        return True
+
+    def _is_fresh(self) -> bool:
+        if self._expires is None:
+            return True
+        return (self._expires - self._clock.now()).total_seconds() > EXPIRY_MARGIN_SECONDS
 
 
 async def _nothing() -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import traceback
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import asyncio
 
     from trainplane.kube.capacity import Capacity
-    from trainplane.kube.listener import ListenerSettings
 
 BUFFER_BYTES: Final = 64 << 10
 """Bytes that wait to be sent, or to be read by a handler, before the other side is held back."""
@@ -31,6 +30,26 @@ HEADERS: Final = 1024
 """Header lines of a request: the API server sends one for each group of a user's, and some have hundreds."""
 
 
+class Limits(Protocol):
+    """Seconds that a connection has for each phase, as `ListenerSettings` explains them."""
+
+    @property
+    def idle_seconds(self) -> float:
+        """Between requests."""
+
+    @property
+    def header_seconds(self) -> float:
+        """For headers."""
+
+    @property
+    def body_seconds(self) -> float:
+        """For a body."""
+
+    @property
+    def send_seconds(self) -> float:
+        """For each part of an answer."""
+
+
 class Inbound(web.RequestHandler):
     """A connection that somebody made to us."""
 
@@ -39,8 +58,8 @@ class Inbound(web.RequestHandler):
         "_capacity",
         "_draining",
         "_is_early",
+        "_limits",
         "_receiving",
-        "_settings",
         "_unread",
         "_wire",
         "deadline",
@@ -51,13 +70,13 @@ class Inbound(web.RequestHandler):
         self,
         server: web.Server,
         capacity: Capacity[Inbound],
-        settings: ListenerSettings,
+        limits: Limits,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(
             server,
             loop=loop,
-            keepalive_timeout=settings.idle_seconds,
+            keepalive_timeout=limits.idle_seconds,
             access_log=None,  # type: ignore[arg-type] # aiohttp's way to have none
             lingering_time=LINGER_SECONDS,
             read_bufsize=BUFFER_BYTES,
@@ -69,7 +88,7 @@ class Inbound(web.RequestHandler):
         self.opening: asyncio.Task[None] | None = None
         """Makes the connection, with TLS by its handshake; None once that is done."""
         self._capacity = capacity
-        self._settings = settings
+        self._limits = limits
         self._wire: asyncio.Transport | None = None
         self._receiving = False
         self._answering = False
@@ -114,13 +133,13 @@ class Inbound(web.RequestHandler):
             return True
         if not self._receiving:
             self._receiving = True
-            self.deadline = self._loop.time() + self._settings.header_seconds
+            self.deadline = self._loop.time() + self._limits.header_seconds
             self._capacity.advance(self)
         return self._capacity.hold(self, size)
 
     def asked(self, payload: Any) -> None:
         """Note that a request's headers are there, and its body follows."""
-        self.deadline = self._loop.time() + self._settings.body_seconds
+        self.deadline = self._loop.time() + self._limits.body_seconds
         self._capacity.advance(self)
         payload.on_eof(self._is_whole)
 
@@ -143,7 +162,7 @@ class Inbound(web.RequestHandler):
             self._capacity.finish(self)
             self._receiving, self._is_early = self._is_early, False
             if self._receiving and self._wire is not None:
-                self.deadline = self._loop.time() + self._settings.header_seconds
+                self.deadline = self._loop.time() + self._limits.header_seconds
                 self._wire.resume_reading()
 
     def handle_error(
@@ -186,7 +205,7 @@ class Inbound(web.RequestHandler):
         return self.deadline <= now
 
     def _await_reading(self, now: float) -> None:
-        self.deadline = now + self._settings.send_seconds
+        self.deadline = now + self._limits.send_seconds
         self._unread = self._wire.get_write_buffer_size() if self._wire is not None else 0
 
     def resume_writing(self) -> None:

@@ -21,7 +21,6 @@ import yaml
 from trainplane.kube.config import Config
 from trainplane.kube.credentials import (
     Credentials,
-    ExecCredentials,
     StaticCredentials,
     TokenFile,
     basic,
@@ -29,7 +28,7 @@ from trainplane.kube.credentials import (
     impersonation,
 )
 from trainplane.kube.errors import ConfigError
-from trainplane.kube.execplugin import API_VERSIONS, ExecPlugin, InteractiveMode
+from trainplane.kube.execplugin import API_VERSIONS, ExecCredentials, ExecPlugin, InteractiveMode
 from trainplane.kube.proxy import check_proxy, proxy_for
 from trainplane.kube.tls import Tls, pem
 

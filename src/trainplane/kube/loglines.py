@@ -24,16 +24,16 @@ _LEVELS: Final = {
 
 
 def level_of(text: str) -> int:
-    """Return the level that a flag names; zap's numbers above 0 mean debug. Raises ValueError."""
+    """Return the level of a name, or of a verbosity as klog and zap count it. Raises ValueError."""
     if text.lstrip("-").isdigit():
         return logging.DEBUG if int(text) >= 5 else logging.INFO
     if text not in _LEVELS:
-        raise ValueError(f"--zap-log-level: {text!r} is none of {', '.join(_LEVELS)}, nor a number")
+        raise ValueError(f"log level {text!r} is none of {', '.join(_LEVELS)}, nor a number")
     return _LEVELS[text]
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line, with the names that zap gives its keys."""
+    """One JSON object a line, with the names of keys that Kubernetes' own controllers use."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -66,8 +66,8 @@ def keys_of(record: logging.LogRecord) -> dict[str, Any]:
     return {name: value for name, value in vars(record).items() if name not in _STANDARD}
 
 
-def configure(level: str, form: str) -> None:
+def configure(level: int, form: str) -> None:
     """Log to stderr from now on."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else Words())
-    logging.basicConfig(level=level_of(level), handlers=[handler], force=True)
+    logging.basicConfig(level=level, handlers=[handler], force=True)

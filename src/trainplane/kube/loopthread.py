@@ -14,7 +14,7 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Generator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 
 R = TypeVar("R")
 END_SECONDS: Final = 5.0
@@ -83,11 +83,11 @@ class LoopThread:
                 ended.set()
 
         try:
-            self._tell(start)
+            self._call_soon(start)
             self._wait(ended)
         except BaseException:
             with contextlib.suppress(RuntimeError):
-                self._tell(stop)
+                self._call_soon(stop)
                 self._wait(ended)
             raise
         if not tasks or (self._closing and tasks[0].cancelled()):
@@ -137,7 +137,7 @@ class LoopThread:
             return f"this {self.owner} cannot be used any more: Python is ending"
         return f"this {self.owner} cannot be called from its own loop" if self._is_ours else None
 
-    def _tell(self, what: Any) -> None:
+    def _call_soon(self, what: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(what)
         except RuntimeError:

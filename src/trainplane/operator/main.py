@@ -26,25 +26,25 @@ from trainplane.api import names
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.controller import Controller, ControllerSettings, own_key
-from trainplane.kube.events import EventRecorder
+from trainplane.kube.events import EventRecorder, EventSettings
 from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
+from trainplane.kube.loading import load_config
 from trainplane.kube.manager import Manager
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
-from trainplane.operator import events, serving, webhooks
+from trainplane.operator import serving, webhooks
+from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
 from trainplane.operator.trainjob import TrainJobReconciler
 from trainplane.operator.webhooks import Webhooks
-from trainplane.operator.writer import Writer, always
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -63,6 +63,16 @@ log = logging.getLogger(__name__)
 TRAIN_JOB_CONTROLLER = "trainjob_controller"
 TRAINING_RUNTIME_CONTROLLER = "trainingruntime_controller"
 CLUSTER_TRAINING_RUNTIME_CONTROLLER = "clustertrainingruntime_controller"
+
+COMPONENT = "trainer-trainjob-controller"
+"""Who records Events; the reference's recorder has the same name."""
+
+EVENT_SETTINGS = EventSettings(writers=2, waiting=8192)
+"""News gives way to work: two writes at once take little from an API server that is busy with a thousand new TrainJobs,
+and what they bring waits (some 6 MB at most) until it is not."""
+
+BUSY_TRAIN_JOBS = 4
+"""TrainJobs being looked at, or waiting for it, above which news waits: a burst, and not the daily coming and going."""
 
 LAST_WORDS_SECONDS = 3.0
 """How long news that was recorded may still take to be written at the end: well within a pod's 30 seconds."""
@@ -94,7 +104,7 @@ class Operator:
         writer = Writer(client, always if self.elector is None else self.elector.is_leader)
         runtimes = Runtimes(client, self.stores)
         snapshots = Snapshots(client, writer, runtimes)
-        self.recorder = EventRecorder(client, clock, events.COMPONENT, settings=events.SETTINGS, busy=self._busy)
+        self.recorder = EventRecorder(client, clock, COMPONENT, settings=EVENT_SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
             client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock
@@ -129,7 +139,7 @@ class Operator:
 
     def _busy(self) -> bool:
         """Return whether many TrainJobs want something at once: their news waits."""
-        return self.train_jobs.queue.pending > events.BUSY_TRAIN_JOBS
+        return self.train_jobs.queue.pending > BUSY_TRAIN_JOBS
 
     def _controller(
         self, name: str, kind: str, reconcile: Callable[[Key], Coroutine[Any, Any, Any]]
@@ -258,7 +268,8 @@ async def serve(settings: Settings) -> None:
     """Run one replica until it is told to end."""
     config: Config = load_config(settings.kubeconfig)
     metrics = Metrics(SystemClock())
-    async with Client(Transport(config, requested=metrics.requested)) as client:
+    transport = Transport(config, requested=metrics.requested)
+    async with Client(transport, field_manager=names.FIELD_MANAGER) as client:
         operator = Operator(settings, client, metrics=metrics)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from trainplane.api import names
-from trainplane.kube.projection import Index
-from trainplane.operator.index_view import IndexView
+from trainplane.operator.stores import SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,38 +21,15 @@ if TYPE_CHECKING:
 
     from trainplane.kube.store import Change
 
-STATES: Final = ("active", "suspended", "finished", "failed")
-
 START_BUCKETS: Final = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 86400.0)
 """Upper bounds in seconds: from pods that start at once to a day in a queue."""
-
-_SEPARATOR: Final = "\n"
-"""Between the parts of a tally's value; in no name of Kubernetes."""
-
-
-def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
-    """Return the one state of a TrainJob."""
-    if names.FAILED in true_conditions:
-        return "failed"
-    if names.COMPLETE in true_conditions:
-        return "finished"
-    return "suspended" if suspend else "active"
-
-
-def _tally(job: IndexView) -> tuple[str]:
-    state = state_of(suspend=bool(job.spec.suspend), true_conditions=job.true_conditions)
-    return (_SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
-
-
-TALLY: Final = Index(IndexView, _tally)
-"""The index of the TrainJob store that says under which labels each TrainJob counts."""
 
 
 class TrainJobMetrics:
     """Counts TrainJobs by state, and how long they take to start."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        from prometheus_client import Histogram  # noqa: PLC0415 the index above is needed without it
+        from prometheus_client import Histogram  # noqa: PLC0415 slow to import
         from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 as above
         from prometheus_client.registry import Collector  # noqa: PLC0415 as above
 
@@ -71,7 +46,7 @@ class TrainJobMetrics:
                 labels = ("namespace", "runtime", "state")
                 family = GaugeMetricFamily("trainplane_trainjobs", "TrainJobs by state.", labels=labels)
                 for value, count in counts.items():
-                    family.add_metric(value.split(_SEPARATOR), count)
+                    family.add_metric(value.split(SEPARATOR), count)
                 yield family
 
         registry.register(TrainJobs())

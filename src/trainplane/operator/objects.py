@@ -7,6 +7,11 @@
     expiry      given to the JobSet once its end is told
 
 Nothing here tells a status; what goes wrong is raised, and what was learnt until then stands in the `Situation`.
+
+Keys are random, so they are made once and never changed. Whoever made such a Secret knows what is in it, and a Secret
+of another TrainJob goes when that one goes; so only one that this TrainJob controls is used. That it does is the word
+of whoever wrote the Secret; who may write Secrets in a namespace can as well read those that we make, and is trusted
+with them (docs/architecture/operator.md).
 """
 
 from __future__ import annotations
@@ -15,20 +20,20 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from trainplane.api import names
-from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
-from trainplane.operator import events, ttl
-from trainplane.operator.adoption import with_fixed_parts_of
-from trainplane.operator.apply_cache import ApplyCache
+from trainplane.lifecycle import events
+from trainplane.operator import ttl
+from trainplane.operator.adoption import check_owner, is_elsewhere, is_patched_since, owned_by, with_fixed_parts_of
+from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
-from trainplane.operator.create_once import OnceCreator
-from trainplane.operator.errors import BehindError, OperatorError
-from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS, resource_of
-from trainplane.operator.ssa_diff import would_change
-from trainplane.operator.stores import Written
+from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
+from trainplane.operator.stores import Meta, Written
 from trainplane.render.errors import RenderError
+from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document
@@ -39,11 +44,12 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Key
     from trainplane.kube.store import Store
+    from trainplane.operator.apply import Writer
     from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
-    from trainplane.operator.stores import Meta, SeenJobSet
-    from trainplane.operator.writer import Writer
+    from trainplane.operator.stores import SeenJobSet
     from trainplane.render.pipeline import Pipeline, Rendering
+    from trainplane.render.plan import CreateOnce
 
 log = logging.getLogger(__name__)
 
@@ -292,3 +298,62 @@ class Objects:
 def _at(version: str, body: Tree) -> Tree:
     """Return a JobSet that is applied only if it still has a version."""
     return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What we read of an object that is kept: whose it is and which keys it has, never what is in them."""
+
+    metadata: Meta
+    data: dict[str, msgspec.Raw] | None = None
+
+
+class OnceCreator:
+    """Makes what is not there, and judges what is."""
+
+    def __init__(self, client: Client, writer: Writer) -> None:
+        self._client = client
+        self._writer = writer
+
+    async def keep(self, job: ObjectMeta, kept: CreateOnce, *, is_new: bool) -> None:
+        """See to it that a TrainJob has an object of its own; `is_new` is a guess that it has none yet.
+
+        Raises:
+            EarlierSelfError: one of an earlier TrainJob of this name is not gone yet.
+            ForeignObjectError: the name is taken by somebody else's, or it lacks what pods read.
+        """
+        if is_new and await self._create(job, kept):
+            return
+        try:
+            found = await self._client.get(resource_of(_identity(kept)), kept.name, job.namespace, type_=Found)
+        except NotFoundError:
+            if is_new or not await self._create(job, kept):
+                raise EarlierSelfError(f"{kept.kind} {kept.name} came and went just now") from None
+            return
+        check_owner(kept.kind, found.metadata, job)
+        if found.metadata.deletion_timestamp is not None:
+            raise EarlierSelfError(f"{kept.kind} {kept.name} is about to be removed")
+        missing = [key for key in kept.keys if key not in (found.data or {})]
+        if missing:
+            raise ForeignObjectError(
+                f"{kept.kind} {kept.name} lacks {', '.join(missing)}, which this TrainJob's pods read: delete it, and "
+                "it is made anew"
+            )
+
+    async def _create(self, job: ObjectMeta, kept: CreateOnce) -> bool:
+        """Draw and create the object; False if there is one."""
+        identity, content = _identity(kept), kept.make()
+        meta = {
+            **content.get("metadata", {}),
+            "name": kept.name,
+            "namespace": job.namespace,
+            "ownerReferences": [owned_by(job)],
+        }
+        try:
+            await self._writer.create(resource_of(identity), {**content, **identity, "metadata": meta})
+        except AlreadyExistsError:
+            return False
+        return True
+
+
+def _identity(kept: CreateOnce) -> Tree:
+    return {"apiVersion": kept.api_version, "kind": kept.kind}

@@ -21,8 +21,8 @@ from trainplane.kube.errors import NotFoundError
 from trainplane.kube.resource import Key
 from trainplane.operator import yamltext
 from trainplane.operator.errors import RuntimeUnsupportedError, SnapshotError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from trainplane.operator.runtime_users import used
+from trainplane.operator.stores import used
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from trainplane.kube.controller import Result
     from trainplane.kube.resource import Resource
     from trainplane.kube.store import Store
+    from trainplane.operator.apply import Writer
     from trainplane.operator.stores import Stores
-    from trainplane.operator.writer import Writer
 
 Runtime: TypeAlias = "Document[TrainingRuntime] | Document[ClusterTrainingRuntime]"
 

@@ -8,6 +8,7 @@ here: `clientConnection.qps` and `burst` (how many requests are in flight follow
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,7 @@ from trainplane.api.errors import ConfigurationError
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.election import LeaseSettings
 from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.loglines import level_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,7 +54,7 @@ class Settings:
     """Seconds that webhooks are served after the end was asked for, as `--shutdown-delay-duration` of an API server:
     until every node has taken this replica out of the Service. Endpoints of a pod that ends go within a second or two;
     5 leaves room and stays well inside a pod's 30."""
-    log_level: str = "info"
+    log_level: int = logging.INFO
     """`error`, `info`, `debug`, or a number: 1 and more mean debug."""
     log_format: str = "json"
     """`json`, or `console` for people."""
@@ -123,7 +125,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
         watch_namespace=flags.watch_namespace or None,
         certificates=Path(flags.webhook_cert_dir or _certificate_folder(environ)),
         shutdown_delay=_duration(flags.shutdown_delay_duration, "--shutdown-delay-duration"),
-        log_level=flags.zap_log_level,
+        log_level=_level(flags.zap_log_level),
         log_format="console" if flags.zap_devel or flags.zap_encoder == "console" else "json",
     )
     settings.health()
@@ -140,6 +142,13 @@ def load(path: str | None) -> Configuration:
     except OSError as error:
         raise ConfigurationError([f"{path}: {error.strerror}"]) from error
     return configuration.load(text)
+
+
+def _level(text: str) -> int:
+    try:
+        return level_of(text)
+    except ValueError as error:
+        raise ConfigurationError([f"--zap-log-level: {error}"]) from error
 
 
 def _parser() -> argparse.ArgumentParser:

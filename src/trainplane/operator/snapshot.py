@@ -10,20 +10,28 @@ runtime as it stands, in the ConfigMap. As long as no digest is recorded, a snap
 to be true: it says what the runtime says now, or it is what the TrainJob's JobSet was made from.
 
 A snapshot is created, never applied: two operators, or one that crashed in between, agree on the first.
+
+One that the reference took went through Go's types: amounts are written anew, and what is empty was dropped or added.
+Nothing else may differ from the runtime as it stands (`are_alike`), or a snapshot that somebody planted would pass for
+it. So False and 0 count as absent only in fields where they mean the same: `automountServiceAccountToken: false` does
+not.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 import yaml
 
 from trainplane.api import names
+from trainplane.api.errors import QuantityError
+from trainplane.api.quantity import Quantity
 from trainplane.kube.errors import AlreadyExistsError, NotFoundError
 from trainplane.operator import yamltext
+from trainplane.operator.adoption import check_owner, owned_by
 from trainplane.operator.errors import (
     EarlierSelfError,
     OperatorError,
@@ -32,11 +40,9 @@ from trainplane.operator.errors import (
     SnapshotError,
     SnapshotMissingError,
 )
-from trainplane.operator.ownership import check_owner
-from trainplane.operator.resources import CONFIG_MAPS, owned_by
 from trainplane.operator.runtimes import Runtime, digest_of, read
-from trainplane.operator.semantic_equality import are_alike
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,11 +51,18 @@ if TYPE_CHECKING:
     from trainplane.api.trainjob import RuntimeRef, TrainJob
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
+    from trainplane.operator.apply import Writer
     from trainplane.operator.runtimes import FoundRuntime, Runtimes
-    from trainplane.operator.writer import Writer
 
 _ANEW = "delete the TrainJob and create it anew, to run with the runtime as it is now"
 _DELETE = "delete it, and the runtime is kept anew"
+_ZERO_IS_ABSENT: Final = frozenset(
+    {"divisor", "hostIPC", "hostNetwork", "hostPID", "jobIndex", "podIndex", "readOnly", "stdin", "stdinOnce", "tty"}
+)
+"""Fields that are no pointers in Go's types, so that a zero which somebody wrote is not written again."""
+_MAPS_OF_AMOUNTS: Final = frozenset({"limits", "overhead", "requests"})
+_AMOUNTS: Final = frozenset({"divisor", "sizeLimit"})
+_LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _RUNTIMES_KNOWN = 128
 """Runtimes kept decoded, by digest: one per version of each runtime in use, and TrainJobs of one version share it."""
 
@@ -188,7 +201,7 @@ def own_text(found: ConfigMap, job: ObjectMeta) -> str:
     """Return what a snapshot holds, if it says that it is a TrainJob's.
 
     Raises:
-        ForeignObjectError, EarlierSelfError: it is not this TrainJob's (`ownership`).
+        ForeignObjectError, EarlierSelfError: it is not this TrainJob's (`adoption.check_owner`).
         SnapshotError: it holds nothing.
     """
     check_owner(CONFIG_MAPS.kind, found.metadata, job)
@@ -240,3 +253,42 @@ def _unproven(name: str, ref: RuntimeRef, *, is_gone: bool) -> SnapshotError:
         f"ConfigMap {name} was not kept by this controller and does not say what {runtime} says: delete it, and the "
         "runtime is kept as it is now"
     )
+
+
+def are_alike(one: Tree, other: Tree) -> bool:
+    """Return whether every TrainJob becomes the same of two runtimes."""
+    return bool(_meaning(one) == _meaning(other))
+
+
+def _meaning(runtime: Tree) -> Any:
+    """Return all of a runtime that rendering looks at, in one form."""
+    meta = runtime.get("metadata") or {}
+    identity = (runtime.get("apiVersion"), runtime.get("kind"), meta.get("namespace") or "", meta.get("name"))
+    annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key != _LAST_APPLIED}
+    return *identity, meta.get("labels") or {}, annotations, _plain(runtime.get("spec"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, dict):
+        plain = {name: _field(name, entry) for name, entry in value.items()}
+        return {name: entry for name, entry in plain.items() if not _is_absent(name, entry)}
+    return value
+
+
+def _field(name: str, value: Any) -> Any:
+    if name in _MAPS_OF_AMOUNTS and isinstance(value, dict):
+        return {resource: _amount(amount) for resource, amount in value.items()}
+    return _amount(value) if name in _AMOUNTS else _plain(value)
+
+
+def _amount(value: Any) -> Any:
+    try:
+        return Quantity.of(value).nanos
+    except QuantityError:
+        return _plain(value)
+
+
+def _is_absent(name: str, value: Any) -> bool:
+    return value in (None, "", [], {}) or (name in _ZERO_IS_ABSENT and not value)

@@ -1,7 +1,9 @@
 """What the operator sees of the cluster: four mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended or expires is learnt as it passes by.
+template is a copy of ours and ten times as large. Whether it is suspended or expires is learnt as it passes by. So is,
+of a TrainJob, under which labels it counts (`TALLY`) and, if it is in one of Kueue's queues, which runtime it uses
+(`QUEUED`): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs.
 """
 
 from __future__ import annotations
@@ -12,19 +14,22 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from trainplane.api import document
-from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
-from trainplane.api.trainjob import JobStatus, TrainJob
+from trainplane.api import document, names
+from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
-from trainplane.operator.metrics import TALLY
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
-from trainplane.operator.runtime_users import QUEUED
+from trainplane.lifecycle.conditions import is_finished
+from trainplane.lifecycle.status import JobSetStatus
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trainplane.api.document import Document
     from trainplane.kube.resource import Key
 
+SEPARATOR: Final = "\n"
+"""Between the parts of a tally's value; in no name of Kubernetes."""
 _JOB_SET_FIELDS: Final = Projection(
     fields=frozenset({"status"}),
     metadata=frozenset(
@@ -73,14 +78,6 @@ class Written(msgspec.Struct, frozen=True):
     status: _WrittenStatus = _WrittenStatus()
 
 
-class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How a JobSet is doing."""
-
-    conditions: list[Condition] | None = None
-    replicated_jobs_status: list[JobStatus] | None = None
-    restarts: int = 0
-
-
 class JobSet(msgspec.Struct, frozen=True):
     """A JobSet as far as the operator looks."""
 
@@ -118,6 +115,81 @@ _EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_second
 
 def _job_sets() -> Store:
     return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES})
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _JobStatus(msgspec.Struct, frozen=True):
+    conditions: list[_Condition] | None = None
+
+
+class _Ref(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _JobSpec(msgspec.Struct, frozen=True, rename="camel"):
+    runtime_ref: _Ref = _Ref()
+    suspend: bool | None = None
+
+
+class _JobMeta(msgspec.Struct, frozen=True):
+    namespace: str = ""
+    labels: dict[str, str] | None = None
+
+
+class IndexView(msgspec.Struct, frozen=True):
+    """The few fields of a TrainJob that indexes read, decoded once for all of them, at each of its changes."""
+
+    metadata: _JobMeta = _JobMeta()
+    spec: _JobSpec = _JobSpec()
+    status: _JobStatus | None = None
+
+    @property
+    def conditions(self) -> list[_Condition]:
+        """Its conditions."""
+        return (self.status.conditions if self.status else None) or []
+
+
+def state_of(*, suspend: bool, true_conditions: set[str]) -> str:
+    """Return the one state of a TrainJob."""
+    if names.FAILED in true_conditions:
+        return "failed"
+    if names.COMPLETE in true_conditions:
+        return "finished"
+    return "suspended" if suspend else "active"
+
+
+def _tally(job: IndexView) -> tuple[str]:
+    holding = {condition.type for condition in job.conditions if condition.status == "True"}
+    state = state_of(suspend=bool(job.spec.suspend), true_conditions=holding)
+    return (SEPARATOR.join((job.metadata.namespace, job.spec.runtime_ref.name, state)),)
+
+
+TALLY: Final = Index(IndexView, _tally)
+"""The index of the TrainJob store that says under which labels each TrainJob counts."""
+
+
+def used(kind: str, namespace: str, name: str) -> str:
+    """Return what the index finds the users of a runtime by; a ClusterTrainingRuntime has no namespace."""
+    return f"{kind} {namespace}/{name}"
+
+
+def _used(job: IndexView) -> Iterable[str]:
+    if not (job.metadata.labels or {}).get(names.LABEL_QUEUE):
+        return ()
+    if is_finished(job.conditions):
+        return ()
+    ref = job.spec.runtime_ref
+    namespace = job.metadata.namespace if ref.kind == names.TRAINING_RUNTIME else ""
+    return (used(ref.kind, namespace, ref.name),)
+
+
+QUEUED: Final = Index(IndexView, _used)
+"""The index of the TrainJob store by runtime, of those in Kueue's queues; finished ones are in none."""
 
 
 @dataclass(frozen=True, slots=True)

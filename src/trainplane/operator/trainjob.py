@@ -22,12 +22,16 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
+from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
-from trainplane.operator import deadline, events, status
+from trainplane.lifecycle import deadline, events
+from trainplane.lifecycle.conditions import is_finished, is_stopped
+from trainplane.lifecycle.status import fail, observe
+from trainplane.operator import status
+from trainplane.operator.adoption import check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.objects import Objects
-from trainplane.operator.ownership import check_owner
-from trainplane.operator.resources import JOB_SETS, TRAIN_JOBS
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -40,17 +44,20 @@ if TYPE_CHECKING:
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
     from trainplane.kube.resource import Key
+    from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
     from trainplane.operator.objects import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
-    from trainplane.operator.writer import Writer
     from trainplane.render.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
 
 CATCH_UP_SECONDS: Final = 1.0
 """When to look again if a mirror is behind our last write, or the truth; the watch brings it, and the key, sooner."""
+
+RECONCILING: Final = "Reconciling"
+"""The action of Events about what is in the way."""
 
 EARLIER_SELF_SECONDS: Final = 2.0
 """When to look again if an earlier TrainJob's snapshot or keys are still there: nobody tells us when they go."""
@@ -78,7 +85,7 @@ class TrainJobReconciler:
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
-        """Tell the story of one TrainJob."""
+        """Reconcile one TrainJob. Safe to repeat after a crash at any write."""
         try:
             job = self.stores.train_job(key)
         except DecodeError as error:  # stored under a schema that we do not know; nothing becomes right by itself
@@ -94,32 +101,32 @@ class TrainJobReconciler:
             return DONE
         if self._job_writes.pending(key) or self._objects.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
-        return await self._tell(key, job)
+        return await self._reconcile(key, job)
 
-    async def _tell(self, key: Key, job: Document[TrainJob]) -> Result:
+    async def _reconcile(self, key: Key, job: Document[TrainJob]) -> Result:
         now = self.clock.now()
         jobset, trouble = self._jobset_of(key, job.view.metadata)
-        after = status.observe(job.view, jobset, now)
+        after = observe(job.view, jobset.status if jobset else None, now)
         left = deadline.seconds_left(job.view, after.conditions, now)
         if left is not None and left <= 0:
-            after = status.fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
+            after = fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
             left = None
         here = self._objects.meet(key, job, jobset)
-        if status.is_finished(after.conditions):
+        if is_finished(after.conditions):
             self._forget(key)
-            if jobset is not None and not (here.digest or status.is_finished(job.view.status.conditions)):
+            if jobset is not None and not (here.digest or is_finished(job.view.status.conditions)):
                 await self._objects.learn(here)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
             try:
                 news = await self._objects.ensure(here)
                 self._record(job.view.metadata, (news,) if news else ())
             except TerminalError as error:
-                after = status.fail(after, error.reason, str(error), now)
+                after = fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
         after = status.record(after, here.digest, at_once=trouble is not None)
         caught_up = await self._write_status(key, job.view, after, now)
-        if caught_up and status.is_finished(after.conditions):
+        if caught_up and is_finished(after.conditions):
             await self._finish(here, after)
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
@@ -131,7 +138,7 @@ class TrainJobReconciler:
             return _again(EARLIER_SELF_SECONDS, left)
         if isinstance(trouble, BehindError):
             return _again(CATCH_UP_SECONDS, left)
-        self._record(job, (events.creation_failed(trouble),), action=events.RECONCILING)
+        self._record(job, (events.creation_failed(trouble),), action=RECONCILING)
         if left is None:
             raise trouble
         return Failed(trouble, within=left)
@@ -186,7 +193,7 @@ class TrainJobReconciler:
         """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""
         if here.jobset is None:
             return
-        if status.is_stopped(after.conditions):
+        if is_stopped(after.conditions):
             await self._stop(here.key, here.jobset)
         else:
             await self._objects.let_expire(here)
@@ -202,7 +209,11 @@ class TrainJobReconciler:
 
     def _record(self, job: ObjectMeta, news: Iterable[events.EventContent], *, action: str = "") -> None:
         for one in news:
-            self.recorder.record(events.about(job), one.type, one.reason, one.message, action=action)
+            self.recorder.record(_reference(job), one.type, one.reason, one.message, action=action)
+
+
+def _reference(job: ObjectMeta) -> ObjectReference:
+    return ObjectReference(names.API_VERSION, names.TRAIN_JOB, job.name, job.namespace, job.uid)
 
 
 def _again(*seconds: float | None) -> Result:

@@ -7,11 +7,12 @@ server, so a runtime created a moment ago, or a replica that is still filling it
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
+from trainplane.admission.edits import changes_only_suspend
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe, shortened, shown
@@ -26,11 +27,12 @@ from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError, OperatorError
-from trainplane.operator.resources import JOB_SETS
+from trainplane.resources import JOB_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.admission.trainjobs import RuntimeSource
     from trainplane.api.tree import Tree
     from trainplane.kube.admission import AdmissionRequest
     from trainplane.kube.admission import Verdict as Answer
@@ -41,8 +43,6 @@ if TYPE_CHECKING:
     from trainplane.operator.snapshot import Snapshots
     from trainplane.render.findings import Verdict
     from trainplane.render.pipeline import Pipeline
-
-Source: TypeAlias = Literal["live", "snapshot"]
 
 MUTATE_TRAIN_JOB: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
 VALIDATE_TRAIN_JOB: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
@@ -144,7 +144,9 @@ class Webhooks:
             verdict = validate_runtime(new, old, most_pods=self._pipeline.most_pods)
             return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
 
-    async def _runtime(self, new: Tree, old: Tree | None, namespace: str) -> tuple[Runtime | None, Source | None]:
+    async def _runtime(
+        self, new: Tree, old: Tree | None, namespace: str
+    ) -> tuple[Runtime | None, RuntimeSource | None]:
         """Return the runtime to judge by: of a TrainJob that has begun, the one that it began with."""
         if old is not None:
             kept = await self._kept(old, namespace)
@@ -178,7 +180,7 @@ class Webhooks:
 
     async def _jobset(self, new: Tree, old: Tree | None, request: AdmissionRequest) -> Tree | None:
         """Return the JobSet where an edit may collide with it: only what is rendered, and only of what exists."""
-        if old is None or _without_suspend(new) == _without_suspend(old):
+        if old is None or changes_only_suspend(new, old):
             return None
         try:
             return await self._client.get(JOB_SETS, request.name, request.namespace)
@@ -230,10 +232,6 @@ def _ref(job: Tree) -> RuntimeRef | None:
         return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
-
-
-def _without_suspend(job: Tree) -> Tree:
-    return {name: value for name, value in (job.get("spec") or {}).items() if name != "suspend"}
 
 
 def _answer(verdict: Verdict, kind: str) -> Answer:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Step, Tree
 
-Source: TypeAlias = Literal["runtime", "trainjob", "patch", "plugin"]
+OriginKind: TypeAlias = Literal["runtime", "trainjob", "patch", "plugin"]
 
 Path: TypeAlias = "tuple[Step, ...]"
 
@@ -28,7 +28,7 @@ Path: TypeAlias = "tuple[Step, ...]"
 class Origin:
     """Where a field came from."""
 
-    source: Source
+    source: OriginKind
     name: str = ""
     """The patch's manager or the plugin's name; empty for the runtime and the TrainJob, of which there is one."""
     path: str = ""

@@ -9,7 +9,6 @@ once more.
 from __future__ import annotations
 
 import json
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,6 +22,7 @@ from tests.fleet.api import Api
 from tests.fleet.load.evidence import Evidence, counted, let_go
 from tests.fleet.outage import control_plane_away
 from tests.fleet.team import make_team, remove_team, true_condition
+from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.fleet.team import Team
     from tests.suite import SuiteReport
 
-JOBS = 500 if os.environ.get("FULL") == "1" else 60
+JOBS = sized(60, full=500, small=30)
 AT_A_TIME = 20
 """Jobs for which the hub has quota; each worker has it for half of them."""
 NODES = 2

@@ -85,6 +85,7 @@ def test_a_job_is_queued_admitted_run_and_finished(team: Team) -> None:
 
 @pytest.mark.scenario(34, "two replicated jobs on two flavors: a nodeSelector for each")
 @pytest.mark.scenario(39, "the flavor's nodeSelector and tolerations reach the pods; HoldAndDrain suspends the job")
+@pytest.mark.scenario("I-tolerations", "a flavor's tolerations are added to the runtime's")
 @pytest.mark.scenario(5, "Kueue's entry is replaced when the job is admitted again")
 @pytest.mark.scenario(6, "a stop clears Kueue's entry")
 def test_flavors_lead_pods_to_their_nodes_and_a_drained_queue_takes_them_back(team: Team) -> None:

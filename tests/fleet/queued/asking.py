@@ -12,7 +12,7 @@ from tests.fleet import objects
 from trainplane.hub.pending.explain import answer
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

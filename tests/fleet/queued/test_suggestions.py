@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from tests.fleet import objects
 from tests.fleet.api import RefusedError
 from tests.fleet.queued.asking import GPU, Desk, causes, checked, suggestion
 from tests.fleet.team import true_condition
+from tests.size import sized
 
 if TYPE_CHECKING:
     from tests.fleet.api import Api
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-COHORTS = 20 if os.environ.get("FULL") == "1" else 5
+COHORTS = sized(5, full=20)
 """Random cohorts in which Kueue's verdict is compared with ours."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.integration.api import releases
-from trainplane.api.crds.compare import differences, narrowings
+from tests.schema_differences import differences, narrowings
 from trainplane.api.crds.emit import KINDS, crd
 from trainplane.api.crds.generate import OUTPUT, generate, render
 

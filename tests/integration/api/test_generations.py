@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import random
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +10,13 @@ import pytest
 
 from tests.integration.api import releases
 from tests.integration.api.objects import Maker
+from tests.size import sized
 
 if TYPE_CHECKING:
     from tests.integration.api.conftest import Server
     from tests.suite import SuiteReport
 
-COUNT = 500 if os.environ.get("FULL") == "1" else 50
+COUNT = sized(50, full=500)
 
 SPECIAL = {
     # A storageUri that is no URI and an empty template were accepted once and could never run: docs/conformance.md.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.integration.api.conftest import wait_established
+from tests.size import sized
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import parse
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.integration.api.conftest import Server
 
 DEVICES, CAPACITIES = 40, 25
-ROUNDS = 20 if os.environ.get("FULL") == "1" else 2
+ROUNDS = sized(2, full=20)
 
 SUFFIXES = [
     "",

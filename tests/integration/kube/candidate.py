@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.lease import LeaderElector, LeadershipLostError, LeaseSettings
+from trainplane.kube.loading import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

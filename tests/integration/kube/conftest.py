@@ -8,12 +8,13 @@ import pytest
 
 from tests.integration.kube.support import WIDGET_CRD, WIDGETS
 from trainplane.kube.client import Client
-from trainplane.kube.config import Config, load_config
+from trainplane.kube.loading import load_config
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from lab.cluster import Cluster
+    from trainplane.kube.config import Config
     from trainplane.kube.resource import Resource
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 from trainplane.kube.resource import Resource
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
     from lab.cluster import Cluster
 
-FULL = os.environ.get("FULL") == "1"
 
 CONFIGMAPS = Resource("", "v1", "configmaps", "ConfigMap")
 WIDGETS = Resource("lab.trainplane.dev", "v1", "widgets", "Widget")

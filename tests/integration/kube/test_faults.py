@@ -12,7 +12,8 @@ import pytest
 
 from tests.integration.kube.gate import Gate
 from tests.integration.kube.mirror import SELECTOR, SILENCE, Copy, Mirror, contents, listed
-from tests.integration.kube.support import CONFIGMAPS, FULL, configmap, until
+from tests.integration.kube.support import CONFIGMAPS, configmap, until
+from tests.size import FULL, sized
 from trainplane.kube.client import Client
 from trainplane.kube.resource import Key
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from trainplane.kube.config import Config
     from trainplane.kube.resource import Resource
 
-FAULTS = 20 if FULL else 6
+FAULTS = sized(6, full=20)
 LAG = 0.3
 """Seconds by which the controller sees its own writes later than all else, so that it must remember them."""
 

@@ -12,14 +12,15 @@ import yaml
 from tests.integration.kube.support import CONFIGMAPS
 from trainplane.kube.client import Client
 from trainplane.kube.codec import decode
-from trainplane.kube.config import Config, in_cluster, load_config
 from trainplane.kube.errors import HandshakeError, UnauthorizedError
+from trainplane.kube.loading import in_cluster, load_config
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lab.cluster import Cluster
+    from trainplane.kube.config import Config
 
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.integration.kube.election import Election, Record
-from tests.integration.kube.support import FULL
+from tests.size import FULL, sized
 from trainplane.kube.lease import LEASES
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from trainplane.kube.client import Client
 
-HANDOVERS = 200 if FULL else 20
+HANDOVERS = sized(20, full=200)
 FAULTS = ("resign", "freeze", "resign", "mute", "resign", "abandon", "resign", "kill", "resign", "resign")
 
 

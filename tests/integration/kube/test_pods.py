@@ -11,10 +11,9 @@ import pytest
 from tests.integration.kube.support import until
 from trainplane.kube.client import Client
 from trainplane.kube.codec import decode
-from trainplane.kube.config import load_config
 from trainplane.kube.errors import ApiError, BadRequestError, NotFoundError, StreamError
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import NAMESPACES, PODS
-from trainplane.kube.sync import SyncClient
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -114,16 +113,3 @@ async def test_commands_run_with_their_output_input_and_code(client: Client, nam
         await client.exec(namespace, "stay", ["nothing-of-that-name"])
     with pytest.raises(StreamError, match="did not end within"):
         await client.exec(namespace, "stay", ["sleep", "60"], timeout_seconds=0.5)
-
-
-async def test_the_synchronous_face_does_the_same(client: Client, namespace: str, node_cluster: Cluster) -> None:
-    await start(client, pod("both", namespace, TALK + STAY), {"Running"})
-
-    def use() -> tuple[list[bytes], int]:
-        with SyncClient.connect(load_config(node_cluster.kubeconfig)) as sync:
-            lines = sync.logs(namespace, "both", follow=True)
-            first = [next(lines) for _ in range(3)]
-            lines.close()
-            return first, sync.exec(namespace, "both", ["sh", "-c", "exit 7"]).code
-
-    assert await asyncio.to_thread(use) == ([b"line 0", b"line 1", b"line 2"], 7)

@@ -10,7 +10,7 @@ import pytest
 from tests.integration.kube.support import CONFIGMAPS, compact, configmap, until, widget
 from trainplane.kube import errors
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:

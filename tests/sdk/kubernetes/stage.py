@@ -11,8 +11,8 @@ from lab.images import reference as image
 from trainplane.client.backends.kubernetes import KubernetesBackend
 from trainplane.client.types.backends import KubernetesBackendConfig
 from trainplane.kube.client import Client
-from trainplane.kube.config import load_config
 from trainplane.kube.errors import KubeError
+from trainplane.kube.loading import load_config
 from trainplane.kube.resource import PODS
 from trainplane.kube.transport import Transport
 
@@ -58,9 +58,9 @@ def runtime(name: str, program: str, *, kind: str = "TrainingRuntime", **pod: An
     }
 
 
-def train_job(name: str, runtime: str = "shell", *, kind: str = "TrainingRuntime", **spec: Any) -> Tree:
+def train_job(name: str, runtime: str = "shell", *, kind: str | None = "TrainingRuntime", **spec: Any) -> Tree:
     """Return a TrainJob document as the SDK composes it."""
-    ref = {"name": runtime, "kind": kind}
+    ref = {"name": runtime, "kind": kind} if kind else {"name": runtime}
     return {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": name}, "spec": {"runtimeRef": ref, **spec}}
 
 

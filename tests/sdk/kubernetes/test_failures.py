@@ -87,7 +87,7 @@ async def test_a_runtime_by_name_is_the_namespaces_before_the_clusters(stage: St
     shared, own, wide = (f"{name}-{stage.namespace}" for name in ("both", "own", "wide"))
     stage.apply(*(runtime(name, "echo cluster", kind="ClusterTrainingRuntime") for name in (shared, wide)))
     stage.apply(runtime(shared, "echo namespace"), runtime(own, "true"))
-    by_name: dict[str, Any] = {"kind": "ClusterTrainingRuntime", "suspend": True}
+    by_name: dict[str, Any] = {"kind": None, "suspend": True}
     try:
         runtimes = {one.name: one.kind.value for one in await stage.backend.list_runtimes()}
         assert (runtimes[shared], runtimes[own]) == ("TrainingRuntime", "TrainingRuntime")

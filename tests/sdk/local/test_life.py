@@ -80,7 +80,7 @@ async def test_suspend_scale_and_resume(backend: LocalBackend, tmp_path: Path) -
     code = "import os, time; n = os.environ['PET_NNODES']; print('of', n); time.sleep(600 if n == '2' else 0)"
     name = await backend.submit(trainjob("held", code))
     await until(backend, name, RUNNING)
-    with pytest.raises(RefusedError, match=r"spec\.trainer: cannot change once the TrainJob exists"):
+    with pytest.raises(RefusedError, match=r"spec\.trainer\.numNodes: cannot be changed once the TrainJob exists"):
         await backend.patch_job(name, {"spec": {"trainer": {"numNodes": 1}}})
     await backend.patch_job(name, {"spec": {"suspend": True}})
     job = await until(backend, name, SUSPENDED)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.security.fuzz import campaign
 from tests.security.fuzz.targets.table import TARGETS
+from tests.size import FULL
 
 if TYPE_CHECKING:
     from tests.security.fuzz.worker import Report
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.security.fuzz")
     parser.add_argument("targets", nargs="*", help=f"which: {', '.join(TARGETS)}; all without a name")
     parser.add_argument("--cases", type=int, help="cases of each target; without it, a part of a full run")
-    parser.add_argument("--scale", type=float, default=1.0 if os.environ.get("FULL") == "1" else SHORT)
+    parser.add_argument("--scale", type=float, default=1.0 if FULL else SHORT)
     parser.add_argument("--seed", type=int, default=campaign.seed_of_today(), help="default: FUZZ_SEED, or the day")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--report", type=Path, help="a JSON file to write what became of the cases to")

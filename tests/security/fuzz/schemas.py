@@ -16,7 +16,6 @@ import yaml
 
 from lab.engines import manifests
 from lab.paths import REPOSITORY
-from tests.security.fuzz import rules
 from tests.security.fuzz.mutations import ODD_TEXTS
 from trainplane.admission.schema_validation import judge
 from trainplane.api import names
@@ -87,8 +86,9 @@ class Schema:
 
     def problems(self, value: Any, old: Any = None) -> list[str]:
         """Return what the API server would refuse: by the schema's keywords, then by its rules (CEL)."""
-        found = [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in judge(value, self.tree)]
-        return found or [*_wrong_times(value, self.tree), *rules.broken(value, old, self.tree)]
+        found = judge(value, self.tree, old=old)
+        told = [f"{'.'.join(map(str, problem.path))}: {problem.text}" for problem in found]
+        return told or list(_wrong_times(value, self.tree))
 
     def admit(self, value: Any) -> Any:
         """Return an object as the API server has it after decoding: unknown fields dropped, defaults filled in."""

@@ -93,7 +93,7 @@ def start(cluster: Cluster, name: str, sources: Path) -> None:
     command = [
         *(sys.executable, "-m", "trainplane.operator"),
         f"--config={config}",
-        f"--kubeconfig={cluster.kubeconfig}",
+        f"--kubeconfig={trainplane.kubeconfig(cluster)}",
         f"--namespace={trainplane.NAMESPACE}",
         f"--webhook-cert-dir={cluster.folder / f'{trainplane.ENGINE}-certs'}",
     ]

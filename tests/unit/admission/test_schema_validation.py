@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from trainplane.admission.rules import RULES, squeezed
+from trainplane.admission.rules import RULES, RULES_OF_CHANGE, squeezed
 from trainplane.admission.schema_validation import Problem, judge
 from trainplane.api.crds.schema import schema_of
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
+from trainplane.api.trainjob import TrainJob
 
 TEXT, NUMBER, FLAG = {"type": "string"}, {"type": "integer", "format": "int32"}, {"type": "boolean"}
 AMOUNT = {
@@ -130,10 +131,12 @@ class TestRules:
         own = {squeezed(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())}
         return own.union(*(self.all(value) for key, value in schema.items() if key != "x-kubernetes-validations"))
 
-    @pytest.mark.parametrize("kind", [TrainingRuntime, ClusterTrainingRuntime])
-    def test_the_table_has_all_and_no_more(self, kind: Any) -> None:
-        rules = self.all(schema_of(kind))
+    def test_the_tables_have_all_and_no_more(self) -> None:
+        rules = set().union(
+            *(self.all(schema_of(kind)) for kind in (TrainingRuntime, ClusterTrainingRuntime, TrainJob))
+        )
         assert {rule for rule in rules if "oldSelf" not in rule} == set(RULES)
+        assert {rule for rule in rules if "oldSelf" in rule} == set(RULES_OF_CHANGE)
 
     @pytest.mark.parametrize(
         ("part", "good", "bad"),
@@ -146,6 +149,11 @@ class TestRules:
             ("type(self) == int", "auto", "many"),
             ("type(self) == int", "12", "012"),
             ("self >= 1", 1, 0),
+            ("name.matches", {"metadata": {"name": "a-1"}}, {"metadata": {"name": "1-a"}}),
+            ("size(self.metadata.name)", {"metadata": {"name": "a" * 63}}, {"metadata": {"name": "a" * 64}}),
+            ("self == ''", "hf://a/b", "a/b"),
+            ("kueue.x-k8s.io/multikueue", "kueue.x-k8s.io/multikueue", "me"),
+            ("lastUpdatedTime", {"lastUpdatedTime": "x"}, {}),
             (
                 "startupPolicyOrder",
                 {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{"name": "a"}]},
@@ -173,6 +181,40 @@ class TestRules:
         assert list(judge(0, schema)) == [Problem((), "at least one")]
         assert list(judge(1, schema)) == []
 
-    def test_one_that_compares_with_before_says_nothing(self) -> None:
-        schema = {**NUMBER, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]}
-        assert list(judge(1, schema)) == []
+    def test_one_that_compares_with_before_is_judged_where_there_is_a_before(self) -> None:
+        fixed = {**NUMBER, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]}
+        schema = {"type": "object", "properties": {"a": fixed}}
+        assert list(judge({"a": 1}, schema)) == []
+        assert list(judge({"a": 1}, schema, old={})) == []
+        assert list(judge({"a": 1}, schema, old={"a": 1})) == []
+        assert list(judge({"a": 1}, schema, old={"a": 2})) == [Problem(("a",), "fixed")]
+
+    def test_entries_are_compared_by_their_keys(self) -> None:
+        fixed = {**NUMBER, "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "fixed"}]}
+        items = {"type": "object", "properties": {"name": TEXT, "a": fixed}}
+        schema = {
+            "type": "array",
+            "items": items,
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        }
+        old = [{"name": "x", "a": 1}, {"name": "y", "a": 2}]
+        assert list(judge([{"name": "z", "a": 9}, {"name": "y", "a": 2}], schema, old=old)) == []
+        assert list(judge([{"name": "y", "a": 1}], schema, old=old)) == [Problem((0, "a"), "fixed")]
+
+    @pytest.mark.parametrize(
+        ("part", "old", "good", "bad"),
+        [
+            ("apiGroup", {"apiGroup": "kubeflow.org"}, {"apiGroup": "trainer.kubeflow.org"}, {"apiGroup": "x"}),
+            ("has(self.image)", {"image": "i"}, {"image": "j"}, {}),
+            ("has(self.image)", {"numProcPerNode": "auto"}, {}, {"numProcPerNode": 1, "args": []}),
+            ("has(self.image)", {"numProcPerNode": 1}, {"numProcPerNode": 2}, {}),
+            ("type(self) == int", "auto", 4, "4"),
+            ("type(self) == int", "4", 4, 5),
+        ],
+    )
+    def test_each_of_a_change_means_what_it_says(self, part: str, old: Any, good: Any, bad: Any) -> None:
+        (rule,) = (rule for rule in RULES_OF_CHANGE if part in rule)
+        assert RULES_OF_CHANGE[rule](good, old)
+        assert RULES_OF_CHANGE[rule](old, old)
+        assert not RULES_OF_CHANGE[rule](bad, old)

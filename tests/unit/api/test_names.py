@@ -14,9 +14,6 @@ def test_objects_of_a_train_job() -> None:
         names.mpi_hostfile_name("tj"),
         names.flux_entrypoint_name("tj"),
         names.flux_curve_name("tj"),
-        names.tls_name("tj"),
-        names.cache_name("tj"),
-        names.cache_service_name("tj"),
     } == {
         "tj",
         "tj-runtime-snapshot",
@@ -24,17 +21,11 @@ def test_objects_of_a_train_job() -> None:
         "tj-mpi-hostfile",
         "tj-flux-entrypoint",
         "tj-flux-curve",
-        "tj-tls-config",
-        "tj-cache",
-        "tj-cache-service",
     }
 
 
-def test_where_pods_are_and_report() -> None:
+def test_where_pods_are() -> None:
     assert names.pod_hostname("tj", "node", 0, 1) == "tj-node-0-1"
-    path = names.status_path("ns", "tj")
-    assert path == "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/tj/status"
-    assert names.status_audience("ns", "tj") == path.removeprefix("/apis/")
 
 
 def test_a_runtime_kind_is_named_with_its_group() -> None:

@@ -29,8 +29,8 @@ from trainplane.cli import fleet_check, fleet_sync, main
 from trainplane.cli.output import Output
 from trainplane.hub.check.facts import Unseen, WorkerFacts
 from trainplane.hub.check.judge import judge
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, TRAINJOBS
-from trainplane.hub.sync import plan
+from trainplane.hub.sync import compare
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,7 +206,7 @@ def test_check_with_a_train_job_from_a_file_standard_input_or_the_hub(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    served.change(lambda: served.hub.put(TRAINJOBS, train_job(nodes=9)))
+    served.change(lambda: served.hub.put(TRAIN_JOBS, train_job(nodes=9)))
     monkeypatch.setattr(sys, "stdin", io.StringIO(manifest.read_text()))
     for named in (str(manifest), "-", "research/tune"):
         assert command("check", "--trainjob", named) == 1
@@ -307,7 +307,7 @@ def test_what_is_not_done_is_told_with_the_reason() -> None:
     different = worker_facts(
         "worker1", altered(cluster_facts(content()), CLUSTER_TRAINING_RUNTIMES, runtime(image="x"))
     )
-    found = plan(fleet_facts(different, silent), {"worker1": [train_job()]})
+    found = compare(fleet_facts(different, silent), {"worker1": [train_job()]})
     out = synced(found, applied=True)
     assert (
         "  ✗ leave ClusterTrainingRuntime torch\n      → queued or running TrainJobs there use it (research/tune)"
@@ -315,8 +315,8 @@ def test_what_is_not_done_is_told_with_the_reason() -> None:
     )
     assert "✗ worker2  cannot be synced\n  ✗ no route to host\n" in out
     assert out.endswith("Not all could be done: see above.\n")
-    assert synced(plan(fleet_facts(different), {}), applied=False).endswith("trainplane fleet sync --apply\n")
+    assert synced(compare(fleet_facts(different), {}), applied=False).endswith("trainplane fleet sync --apply\n")
 
 
 def test_a_hub_without_workers_has_nothing_to_sync() -> None:
-    assert "The hub has no workers" in synced(type(plan(fleet_facts(), {}))((), {}, {}), applied=False)
+    assert "The hub has no workers" in synced(type(compare(fleet_facts(), {}))((), {}, {}), applied=False)

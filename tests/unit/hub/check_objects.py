@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tests.unit.hub.fakeworker import kubeconfig
-from trainplane.hub import resources
+from trainplane import resources
 from trainplane.hub.check.facts import NEEDED, PERMISSIONS, ClusterFacts, Facts, Unseen, WorkerFacts
 from trainplane.kube.errors import ForbiddenError, NotFoundError
 from trainplane.kube.resource import Key, Resource

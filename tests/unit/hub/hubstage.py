@@ -14,6 +14,7 @@ from tests.unit.hub.kept import NAMESPACE_UID, pod
 from tests.unit.hub.kubelet import SECOND, START
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
+from trainplane.api import names
 from trainplane.hub.apiserver.api import Api
 from trainplane.hub.apiserver.delegated_auth import Access, FrontProxy
 from trainplane.hub.apiserver.serving import Server
@@ -23,16 +24,6 @@ from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
 from trainplane.hub.logarchive.jobs import Jobs
 from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.metrics import HubMetrics
-from trainplane.hub.resources import (
-    JOBS,
-    JOBSETS,
-    LABEL_JOB_UID,
-    LABEL_ORIGIN,
-    NAMESPACES,
-    PREBUILT_WORKLOAD,
-    TRAINJOBS,
-    WORKLOADS,
-)
 from trainplane.kube.certificates import ServingContext
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.listener import ListenerSettings
@@ -40,6 +31,7 @@ from trainplane.kube.metrics import Metrics
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.transport import TransportSettings
+from trainplane.resources import JOB_SETS, JOBS, NAMESPACES, TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,9 +179,9 @@ class HubStage:
         metadata = {"name": name, "namespace": "team", "uid": uid, "creationTimestamp": "2026-11-15T05:00:00Z"}
         spec = {} if local else {"managedBy": MULTIKUEUE}
         status = {"conditions": conditions, "jobsStatus": [{"name": "node"}]}
-        self.hub.put(TRAINJOBS, {"metadata": metadata, "spec": spec, "status": status})
+        self.hub.put(TRAIN_JOBS, {"metadata": metadata, "spec": spec, "status": status})
         if not local:
-            labels = {LABEL_JOB_UID: uid}
+            labels = {names.LABEL_JOB_UID: uid}
             meta = {"name": f"trainjob-{uid}", "namespace": "team", "uid": f"w-{uid}", "labels": labels}
             self.hub.put(WORKLOADS, {"metadata": meta, "status": {"clusterName": cluster} if cluster else {}})
 
@@ -212,10 +204,10 @@ class HubStage:
         uid = of
         if server is not self.hub:
             uid = f"copy-of-{of}"
-            labels = {LABEL_ORIGIN: "multikueue", PREBUILT_WORKLOAD: f"trainjob-{of}"}
-            server.put(TRAINJOBS, {"metadata": {"name": job, "namespace": "team", "uid": uid, "labels": labels}})
-        owner = reference(TRAINJOBS, job, uid)
-        for resource, name in ((JOBSETS, job), (JOBS, f"{job}-node-0")):
+            labels = {names.LABEL_MULTIKUEUE_ORIGIN: "multikueue", names.PREBUILT_WORKLOAD: f"trainjob-{of}"}
+            server.put(TRAIN_JOBS, {"metadata": {"name": job, "namespace": "team", "uid": uid, "labels": labels}})
+        owner = reference(TRAIN_JOBS, job, uid)
+        for resource, name in ((JOB_SETS, job), (JOBS, f"{job}-node-0")):
             metadata = {
                 "name": name,
                 "namespace": "team",

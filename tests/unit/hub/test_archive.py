@@ -109,19 +109,19 @@ async def test_a_namesake_is_another_job(archive: Archive, clock: FakeClock) -> 
 
 
 async def test_news_of_a_job_wake_who_waits(archive: Archive) -> None:
-    begun = archive.news
+    begun = archive.news.next
     job, kept = keep(archive, pod(state="waiting"), [])
     assert begun.is_set()
 
-    news = job.news
+    news = job.news.next
     archive.put_pod(job, "worker1", parsed(pod()))
     assert news.is_set()
-    news = job.news
+    news = job.news.next
     archive.put_pod(job, "worker1", parsed(pod()))
     assert not news.is_set(), "nothing changed"
     archive.append(job, kept.journal("node", 0), numbered(1))
     assert news.is_set()
-    news = job.news
+    news = job.news.next
     archive.mark(job, finished=True)
     assert news.is_set()
 
@@ -199,8 +199,8 @@ def test_all_jobs_stay_within_their_bytes(tmp_path: Path, clock: FakeClock) -> N
 
 def test_where_a_pod_stands(archive: Archive) -> None:
     _, kept = keep(archive, pod("a", step="launcher", index=3, job_index=2), [])
-    assert (kept.step, kept.place, kept.name) == ("launcher", (2, 3), "a")
+    assert (kept.index, kept.name) == (("launcher", 2, 3), "a")
     bare = pod("b")
     del bare["metadata"]["labels"]
     _, kept = keep(archive, bare, [])
-    assert (kept.step, kept.place) == ("", (0, 0))
+    assert kept.index == ("", 0, 0)

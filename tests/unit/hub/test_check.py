@@ -8,7 +8,7 @@ from tests.unit.hub.check_objects import altered, cluster_facts, content, fleet_
 from trainplane.hub.check.facts import Unseen, WorkerFacts
 from trainplane.hub.check.judge import judge
 from trainplane.hub.check.report import Check, ClusterReport, Finding, Report
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, LOCAL_QUEUES, NAMESPACES
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, LOCAL_QUEUES, NAMESPACES
 
 
 def finding(level: str) -> Finding:

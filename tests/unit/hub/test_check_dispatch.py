@@ -4,14 +4,8 @@ from typing import Any
 
 from tests.unit.hub.check_objects import QUEUE, altered, cluster_queue, hub_facts, local_queue, multikueue
 from trainplane.hub.check.dispatch import inactivity, trace
-from trainplane.hub.resources import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    LOCAL_QUEUES,
-    MULTIKUEUE_CLUSTERS,
-    MULTIKUEUE_CONFIGS,
-)
 from trainplane.kube.resource import Key
+from trainplane.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS
 
 INACTIVE = {"type": "Active", "status": "False", "reason": "Bad", "message": "no usable clusters"}
 

@@ -12,18 +12,12 @@ from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
 from trainplane.hub.check.gather import gather, trainjob_named
 from trainplane.hub.check.judge import check, judge
 from trainplane.hub.errors import NoSuchTrainJobError, NotAHubError
-from trainplane.hub.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    DEPLOYMENTS,
-    MULTIKUEUE_CLUSTERS,
-    SECRETS,
-    TRAINJOBS,
-)
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.resource import Key
 from trainplane.kube.transport import TransportSettings
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, DEPLOYMENTS, MULTIKUEUE_CLUSTERS, SECRETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -219,7 +213,7 @@ async def test_a_cluster_without_multikueue_is_no_hub(fleet: Fleet) -> None:
 
 
 async def test_a_train_job_is_found_by_name(fleet: Fleet) -> None:
-    fleet.hub.put(TRAINJOBS, train_job())
+    fleet.hub.put(TRAIN_JOBS, train_job())
     assert (await trainjob_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
     with pytest.raises(NoSuchTrainJobError):
         await trainjob_named(fleet.client, "research", "other")

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.hub.check_objects import QUEUE, altered, cluster_facts, cluster_queue, content, hub_facts, local_queue
 from trainplane.hub.check.facts import ClusterFacts, Unseen
 from trainplane.hub.check.queues import judge_namespaces, judge_queues
-from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
+from trainplane.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
 
 INACTIVE = {"conditions": [{"type": "Active", "status": "False", "message": "flavor default is not found"}]}
 

@@ -11,7 +11,7 @@ from trainplane.api import tree as trees
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import Unseen
 from trainplane.hub.check.runtimes import judge_priorities, judge_runtimes
-from trainplane.hub.resources import (
+from trainplane.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     NAMESPACES,
     PRIORITY_CLASSES,

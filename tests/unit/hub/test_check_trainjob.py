@@ -21,7 +21,8 @@ from trainplane.hub.check.facts import ClusterFacts, Reference, Unseen
 from trainplane.hub.check.judge import judge
 from trainplane.hub.check.needs import needs_of, read_manifest, references_of
 from trainplane.hub.errors import ManifestError
-from trainplane.hub.resources import (
+from trainplane.kube.resource import Key
+from trainplane.resources import (
     CLUSTER_QUEUES,
     CLUSTER_TRAINING_RUNTIMES,
     COHORTS,
@@ -33,7 +34,6 @@ from trainplane.hub.resources import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
-from trainplane.kube.resource import Key
 
 if TYPE_CHECKING:
     from trainplane.hub.check.report import Finding

@@ -15,11 +15,11 @@ from trainplane.hub.apiserver.delegated_auth import (
     front_proxy,
     load_front_proxy,
 )
-from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.kube.access import User
 from trainplane.kube.errors import ForbiddenError, NotFoundError, UnauthorizedError
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import CONFIG_MAPS
 
 PEM = base64.b64decode(cluster("")["certificate-authority-data"]).decode()
 PROXY = FrontProxy(PEM, frozenset({"front-proxy"}))

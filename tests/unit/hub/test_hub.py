@@ -11,8 +11,8 @@ import pytest
 
 from lab.pki import Authority
 from tests.unit.hub.hubstage import ROOT, HubStage
-from trainplane.hub.resources import EVENTS
 from trainplane.kube.resource import PODS
+from trainplane.resources import EVENTS
 
 if TYPE_CHECKING:
     from pathlib import Path

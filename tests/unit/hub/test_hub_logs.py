@@ -12,9 +12,9 @@ from tests.unit.hub.hubstage import PATIENCE, ROOT, HubStage
 from trainplane.hub.apiserver import api
 from trainplane.hub.apiserver.following import Follow
 from trainplane.hub.apiserver.readers import Readers, ReaderSettings
-from trainplane.hub.resources import TRAINJOBS
 from trainplane.kube.resource import PODS, Key
 from trainplane.kube.testing.faults import Refuse
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -42,7 +42,7 @@ async def test_a_log_is_read_and_stays_when_the_pod_and_even_the_job_are_gone(st
     await stage.until(lambda: not stage.collector.mirrors["worker1"].keys("team", "x"))
     assert (await stage.get("x/log")).text.splitlines() == numbered(25)
     assert (await stage.get("x/log?tailLines=2")).text.splitlines() == numbered(25)[-2:]
-    stage.hub.remove(TRAINJOBS, "x", "team")
+    stage.hub.remove(TRAIN_JOBS, "x", "team")
     await stage.until(lambda: stage.jobs.get("team", "x") is None)
     assert (await stage.get("x")).status == 404
     assert (await stage.get("x/log")).text.splitlines() == numbered(25)
@@ -205,7 +205,7 @@ async def test_the_same_name_later_is_another_job(stage: HubStage) -> None:
     stage.put_job()
     stage.print(stage.put_pod("x-node-0-0-first"), 5)
     await stage.until_log(5)
-    stage.hub.remove(TRAINJOBS, "x", "team")
+    stage.hub.remove(TRAIN_JOBS, "x", "team")
     stage.worker.remove(PODS, "x-node-0-0-first", "team")
     await stage.until(lambda: stage.jobs.get("team", "x") is None)
     stage.put_job(uid="job-2")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 from typing import TYPE_CHECKING, Any
@@ -119,11 +120,11 @@ def test_an_end_is_remembered(tmp_path: Path) -> None:
 
 async def test_readers_are_woken_by_lines_and_by_the_end(tmp_path: Path) -> None:
     journal = Journal(tmp_path, "node.0")
-    news = journal.news
-    assert not news.is_set()
+    news = asyncio.Event()
+    journal.readers.add(news)
     journal.append(numbered(1), segment_bytes=LARGE)
     assert news.is_set()
-    news = journal.news
+    news.clear()
     journal.finish("ended")
     assert news.is_set()
 

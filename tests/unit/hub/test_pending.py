@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.unit.hub.queued_world import (
+from tests.unit.hub.pending_world import (
     GPU,
     RESERVED,
     World,

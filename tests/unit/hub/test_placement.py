@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from trainplane.api import names
 from trainplane.hub.errors import NoSuchTrainJobError
 from trainplane.hub.placement import Placement, find, newest, place
-from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 Tree = dict[str, Any]
 
@@ -133,11 +134,11 @@ def test_the_newest_workload_counts_and_one_on_its_way_out_does_not() -> None:
 
 async def test_find_reads_the_job_and_its_own_workload() -> None:
     async with FakeServer() as server, server.client() as hub:
-        stored = server.put(TRAINJOBS, job())
+        stored = server.put(TRAIN_JOBS, job())
         mine = workload(clusterName="worker1")
-        mine["metadata"]["labels"] = {LABEL_JOB_UID: stored["metadata"]["uid"]}
+        mine["metadata"]["labels"] = {names.LABEL_JOB_UID: stored["metadata"]["uid"]}
         other = workload(clusterName="worker9")
-        other["metadata"] |= {"name": "other", "labels": {LABEL_JOB_UID: "another"}}
+        other["metadata"] |= {"name": "other", "labels": {names.LABEL_JOB_UID: "another"}}
         server.put(WORKLOADS, mine)
         server.put(WORKLOADS, other)
         assert (await find(hub, "research", "tune")).cluster == "worker1"

@@ -65,7 +65,7 @@ def test_what_is_needed_is_kept_and_secrets_are_not() -> None:
     assert b"SECRET" not in text
     assert b"HF_TOKEN" not in text
     assert len(text) < 2000
-    assert (found.step, tuple(found.place), found.containers) == ("node", (0, 3), ("node", "sidecar"))
+    assert (found.step, found.index, found.containers) == ("node", ("node", 0, 3), ("node", "sidecar"))
     assert found.init_containers == ("setup",)
     assert found.controller is not None
     assert (found.controller.kind, found.controller.uid) == ("Job", "u2")
@@ -134,7 +134,7 @@ def test_what_is_left_of_a_pod_is_small_whatever_its_author_does() -> None:
     tree["status"]["message"] = "m" * 1_000_000
     found = parsed(trees.put(tree, "status", "conditions", value=tree["status"]["conditions"][:20]))
     assert len(msgspec.json.encode(found)) < POD_BYTES < RECORD_BYTES
-    assert (found.step, found.place.pod) == ("node", 3), "what is read comes before what is not"
+    assert (found.step, found.index.completion_index) == ("node", 3), "what is read comes before what is not"
     assert (found.to_tree()["spec"]["volumes"][0]) == {"name": "mpi-ssh-auth"}
     with pytest.raises(PodRefusedError, match="bytes"):
         parsed(tree)

@@ -20,11 +20,11 @@ from tests.unit.hub.check_objects import (
 from tests.unit.hub.fakeworker import serving
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import ClusterFacts, Unseen, WorkerFacts
-from trainplane.hub.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAINING_RUNTIMES, TRAINJOBS
-from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, Plan, plan, sync, users
+from trainplane.hub.sync import FIELD_MANAGER, LABEL_MADE, SyncReport, compare, sync, users
 from trainplane.hub.workers import Workers
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.resource import Key
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, NAMESPACES, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,9 +41,9 @@ def made(tree: Tree) -> Tree:
 
 def planned(
     cluster: ClusterFacts, *, hub: ClusterFacts | None = None, jobs: tuple[Tree, ...] = (), **how: bool
-) -> Plan:
+) -> SyncReport:
     facts = fleet_facts(worker_facts(cluster=cluster), hub=hub)
-    return plan(facts, {"worker1": jobs}, **how)
+    return compare(facts, {"worker1": jobs}, **how)
 
 
 def well() -> ClusterFacts:
@@ -54,7 +54,7 @@ def job_using(name: str, **runtime_ref: str) -> Tree:
     return train_job(name, runtimeRef={"name": "torch", **runtime_ref})
 
 
-def told(found: Plan) -> list[tuple[str, str]]:
+def told(found: SyncReport) -> list[tuple[str, str]]:
     return [(step.verb, str(step)) for step in found.steps]
 
 
@@ -148,7 +148,7 @@ def test_nothing_is_pruned_when_the_hub_does_not_show_its_runtimes() -> None:
 
 def test_workers_that_cannot_be_judged_are_named_and_nothing_is_settled() -> None:
     silent = WorkerFacts(name="worker1", trouble="no route")
-    found = plan(fleet_facts(silent), {})
+    found = compare(fleet_facts(silent), {})
     assert found.unreachable == {"worker1": "no route"}
     assert not found.settled
     blind = altered(well(), TRAINING_RUNTIMES, Unseen("forbidden", "403 may not list"))
@@ -165,7 +165,7 @@ class Fleet:
     client: Client
     workers: Workers
 
-    async def sync(self, **how: Any) -> Plan:
+    async def sync(self, **how: Any) -> SyncReport:
         return await sync(self.client, self.workers, **how)
 
     @property
@@ -218,7 +218,7 @@ async def test_what_others_wrote_into_a_runtime_gives_way_to_the_hubs(fleet: Fle
 
 async def test_a_runtime_in_use_on_the_worker_is_seen(fleet: Fleet) -> None:
     fleet.worker.put(CLUSTER_TRAINING_RUNTIMES, runtime(image="old"))
-    fleet.worker.put(TRAINJOBS, job_using("running"))
+    fleet.worker.put(TRAIN_JOBS, job_using("running"))
     found = await fleet.sync(apply=True)
     assert [(step.verb, step.done) for step in found.steps] == [("leave", False), ("create", True)]
     assert "research/running" in found.steps[0].reason

@@ -13,12 +13,12 @@ from tests.unit.hub.test_workers import put_worker
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
 from trainplane.hub.errors import WorkerCredentialsError
-from trainplane.hub.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 from trainplane.hub.watched import UNWATCHED_SECONDS, Watched
 from trainplane.hub.workers import Workers
 from trainplane.kube.errors import NotFoundError
 from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -8,11 +8,11 @@ import pytest
 
 from tests.unit.hub.fakeworker import kubeconfig, serving
 from trainplane.hub.errors import HubError, NoSuchWorkerError, WorkerCredentialsError, WorkerUnreachableError
-from trainplane.hub.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, NAMESPACES, SECRETS
-from trainplane.hub.workers import Source, Workers, ordered, reaching
+from trainplane.hub.workers import WorkerKubeconfig, Workers, ordered, reaching
 from trainplane.kube.client import Client
 from trainplane.kube.errors import ConflictError, ConnectError, UnauthorizedError
 from trainplane.kube.testing.server import FakeServer
+from trainplane.resources import MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS, NAMESPACES, SECRETS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -214,7 +214,7 @@ async def test_what_no_client_can_use_is_said_too(hub: FakeServer, workers: Work
 
 
 def test_a_source_does_not_print_its_credentials() -> None:
-    assert "hunter2" not in repr(Source("worker1", "Secret a/b", kubeconfig("https://w", token="hunter2")))
+    assert "hunter2" not in repr(WorkerKubeconfig("worker1", "Secret a/b", kubeconfig("https://w", token="hunter2")))
 
 
 def test_reaching_turns_silence_and_refusal_into_unreachable_and_passes_the_rest() -> None:

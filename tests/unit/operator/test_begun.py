@@ -14,9 +14,9 @@ from trainplane.api.trainjob import TrainJob
 from trainplane.kube.errors import InvalidError
 from trainplane.operator import yamltext
 from trainplane.operator.errors import SnapshotError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.runtimes import digest_of
 from trainplane.operator.snapshot import config_map
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 Tree = dict[str, Any]
 

@@ -14,10 +14,10 @@ from trainplane.api import names
 from trainplane.operator import budget
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError
-from trainplane.operator.resources import TRAIN_JOBS
 from trainplane.operator.webhooks import VALIDATE_TRAIN_JOB
 from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
 from trainplane.render.plugin import Plugin
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.render.plan import Plan

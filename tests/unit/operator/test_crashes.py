@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.operator.objects import condition, counts, train_job
 from tests.unit.operator.world import Crash, CrashError, World
-from trainplane.operator.resources import CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
+from trainplane.resources import CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -10,10 +10,7 @@ from tests.unit.operator.objects import COMPLETED, NAMESPACE, counts, train_job
 from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.kube.errors import ForbiddenError, TransportError
-from trainplane.operator.resources import (
-    JOB_SETS,
-    TRAIN_JOBS,
-)
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 
 async def test_a_deadline_asks_for_another_look_and_then_ends_the_trainjob() -> None:

@@ -11,8 +11,8 @@ from tests.unit.operator.objects import NAMESPACE, condition, runtime, train_job
 from tests.unit.operator.world import PIPELINE, World
 from trainplane.api import names
 from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, UserInfo, Verdict
-from trainplane.operator.resources import TRAIN_JOBS
 from trainplane.operator.webhooks import VALIDATE_CLUSTER_TRAINING_RUNTIME, VALIDATE_TRAINING_RUNTIME, Webhooks
+from trainplane.resources import TRAIN_JOBS
 
 Tree = dict[str, Any]
 

@@ -20,8 +20,8 @@ from trainplane.kube.resource import Key
 from trainplane.kube.testing.server import FakeServer
 from trainplane.operator import __main__ as entry
 from trainplane.operator.main import Operator
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.settings import Settings
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -189,7 +189,7 @@ def test_a_wrong_file_ends_it_with_a_sentence(tmp_path: Path, capsys: pytest.Cap
 
 def test_a_wrong_level_ends_it_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["--zap-log-level=loud"]) == 1
-    assert "loud" in capsys.readouterr().err
+    assert "--zap-log-level: log level 'loud'" in capsys.readouterr().err
 
 
 async def test_an_operator_of_one_namespace_asks_for_nothing_elsewhere(server: FakeServer) -> None:

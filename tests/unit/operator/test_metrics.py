@@ -7,8 +7,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from tests.unit.operator.objects import condition, train_job
 from tests.unit.operator.world import World
-from trainplane.operator.metrics import TrainJobMetrics, state_of
-from trainplane.operator.resources import TRAIN_JOBS
+from trainplane.operator.metrics import TrainJobMetrics
+from trainplane.operator.stores import state_of
+from trainplane.resources import TRAIN_JOBS
 
 
 def count(world: World, state: str) -> float | None:

@@ -13,11 +13,11 @@ from tests.unit.operator.world import DONE, World
 from trainplane.kube.controller import RequeueAfter
 from trainplane.kube.errors import AlreadyExistsError
 from trainplane.operator.errors import ForeignObjectError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, SECRETS, TRAIN_JOBS
 from trainplane.render.pipeline import Pipeline
 from trainplane.render.plan import CreateOnce
 from trainplane.render.plugin import Plugin
 from trainplane.render.plugins.jobset import JobSet
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, SECRETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.operator.objects import runtime
 from trainplane.api import tree as trees
 from trainplane.api.patches import RuntimePatch
-from trainplane.operator.readmission import applied_at, is_elsewhere, is_patched_since
+from trainplane.operator.adoption import is_elsewhere, is_patched_since
+from trainplane.operator.apply import applied_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BODY = {"spec": runtime()["spec"]["template"]["spec"]}

@@ -10,8 +10,8 @@ from trainplane.api.trainjob import RuntimeRef
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.resource import Key
 from trainplane.operator.errors import RuntimeUnsupportedError, SnapshotError
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, resource_of
 from trainplane.operator.runtimes import FinalizerRemover
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, resource_of
 
 REF = RuntimeRef(name="torch")
 IN_USE = "trainer.kubeflow.org/resource-in-use"

@@ -8,8 +8,8 @@ import msgspec
 from tests.unit.operator.objects import condition, counts, train_job
 from trainplane.api import document
 from trainplane.api.trainjob import TrainJob
-from trainplane.operator import deadline, status
-from trainplane.operator.stores import JobSet, SeenJobSet
+from trainplane.lifecycle.status import JobSetStatus, observe
+from trainplane.operator import status
 
 NOW = datetime(2026, 1, 1, 0, 10, 0, 123456, tzinfo=UTC)
 STAMP = "2026-01-01T00:10:00Z"
@@ -21,14 +21,12 @@ def view(saying: dict[str, Any] | None = None, **spec: Any) -> TrainJob:
     return document.view(tree, TrainJob)
 
 
-def jobset(*jobs: dict[str, Any], conditions: tuple[dict[str, Any], ...] = ()) -> SeenJobSet:
-    tree = {"status": {"conditions": list(conditions), "replicatedJobsStatus": list(jobs)}}
-    seen = msgspec.convert(tree, JobSet)
-    return SeenJobSet(seen.metadata, seen.status, suspended=False, expires=False)
+def jobset(*jobs: dict[str, Any], conditions: tuple[dict[str, Any], ...] = ()) -> JobSetStatus:
+    return msgspec.convert({"conditions": list(conditions), "replicatedJobsStatus": list(jobs)}, JobSetStatus)
 
 
-def patch(job: TrainJob, seen: SeenJobSet | None = None) -> Any:
-    return status.merge_patch(job, status.observe(job, seen, NOW))
+def patch(job: TrainJob, seen: JobSetStatus | None = None) -> Any:
+    return status.merge_patch(job, observe(job, seen, NOW))
 
 
 def test_nothing_to_say_is_nothing_to_write() -> None:
@@ -52,7 +50,7 @@ def test_suspended_is_true_since_now_with_whole_seconds() -> None:
 
 
 def test_a_trainjob_never_suspended_has_no_suspended_condition() -> None:
-    assert status.observe(view(), None, NOW).conditions == []
+    assert observe(view(), None, NOW).conditions == []
 
 
 def test_resumed_keeps_its_place() -> None:
@@ -88,14 +86,14 @@ def test_resumed_goes_although_an_earlier_step_was_done_before() -> None:
 
 def test_resumed_and_running_at_once() -> None:
     said = {"conditions": [condition("Suspended", "Suspended")], "jobsStatus": [counts(suspended=1)]}
-    assert status.observe(view(said), jobset(counts(active=1, ready=1)), NOW).conditions == []
-    still_asked = status.observe(view(said, suspend=True), jobset(counts(active=1, ready=1)), NOW).conditions
+    assert observe(view(said), jobset(counts(active=1, ready=1)), NOW).conditions == []
+    still_asked = observe(view(said, suspend=True), jobset(counts(active=1, ready=1)), NOW).conditions
     assert [(one.type, one.status) for one in still_asked] == [("Suspended", "True")]
 
 
 def test_resumed_stays_where_a_deadline_counts_from_it() -> None:
     said = {"conditions": [RESUMED], "jobsStatus": [counts(active=1)]}
-    after = status.observe(view(said, activeDeadlineSeconds=60), jobset(counts(active=1, ready=1)), NOW)
+    after = observe(view(said, activeDeadlineSeconds=60), jobset(counts(active=1, ready=1)), NOW)
     assert [(one.type, one.status) for one in after.conditions] == [("Suspended", "False")]
 
 
@@ -144,24 +142,7 @@ def test_empty_words_are_written_as_the_schema_requires() -> None:
     assert body["status"]["conditions"][0] == {**condition("example.com/Odd"), "message": "", "reason": "Odd"}
 
 
-def test_the_deadline_counts_from_creation() -> None:
-    job = view(activeDeadlineSeconds=900)
-    left = deadline.seconds_left(job, [], NOW)
-    assert left is not None
-    assert round(left, 3) == 299.877
-
-
-def test_the_deadline_counts_from_the_last_resume() -> None:
-    job = view({"conditions": [condition("Suspended", "Resumed", status="False")]}, activeDeadlineSeconds=400)
-    left = deadline.seconds_left(job, job.status.conditions, NOW)
-    assert left is not None
-    assert round(left, 3) == 99.877  # from 00:05:00
-
-
-def test_no_deadline_for_the_suspended_the_finished_and_those_without() -> None:
-    assert deadline.seconds_left(view(), [], NOW) is None
-    assert deadline.seconds_left(view(suspend=True, activeDeadlineSeconds=1), [], NOW) is None
-    done = view({"conditions": [condition("Complete")]}, activeDeadlineSeconds=1)
-    assert deadline.seconds_left(done, done.status.conditions, NOW) is None
-    unborn = document.view(train_job(meta={"creationTimestamp": None}, activeDeadlineSeconds=1), TrainJob)
-    assert deadline.seconds_left(unborn, [], NOW) is None
+def test_times_are_written_as_kubernetes_writes_them() -> None:
+    theirs = {**condition("Completed"), "lastTransitionTime": "2026-01-02T14:00:00.5+02:00"}
+    body = patch(view(), jobset(conditions=(theirs,)))
+    assert body["status"]["conditions"][0]["lastTransitionTime"] == "2026-01-02T12:00:00Z"

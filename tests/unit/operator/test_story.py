@@ -7,12 +7,7 @@ import yaml
 from tests.unit.operator.objects import BROKEN, COMPLETED, condition, counts, runtime, train_job
 from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter
-from trainplane.operator.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    JOB_SETS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 
 async def test_a_new_trainjob_costs_one_snapshot_and_one_jobset_and_no_read() -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from tests.unit.operator.objects import counts, train_job
 from tests.unit.operator.world import DONE, World, started
-from trainplane.operator.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    JOB_SETS,
-    TRAIN_JOBS,
-)
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 
 
 async def test_created_suspended() -> None:

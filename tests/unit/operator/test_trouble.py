@@ -12,13 +12,8 @@ from trainplane.kube.controller import RequeueAfter, Terminal
 from trainplane.kube.errors import InvalidError
 from trainplane.kube.lease import LeadershipLostError
 from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError
-from trainplane.operator.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    CONFIG_MAPS,
-    JOB_SETS,
-    TRAIN_JOBS,
-)
 from trainplane.render.errors import RenderError
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 
 async def test_a_missing_runtime_is_told_and_waited_for() -> None:

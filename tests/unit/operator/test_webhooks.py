@@ -9,7 +9,6 @@ from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, t
 from tests.unit.operator.world import PIPELINE, World
 from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdict
 from trainplane.kube.testing.patches import json_patch
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, TRAIN_JOBS, TRAINING_RUNTIMES
 from trainplane.operator.webhooks import (
     MUTATE_TRAIN_JOB,
     PATHS,
@@ -17,6 +16,7 @@ from trainplane.operator.webhooks import (
     VALIDATE_TRAIN_JOB,
     Webhooks,
 )
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 Tree = dict[str, Any]
 

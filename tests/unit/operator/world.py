@@ -22,14 +22,14 @@ from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.patches import merge_patch
 from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.operator.apply import Writer
 from trainplane.operator.metrics import TrainJobMetrics
-from trainplane.operator.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 from trainplane.operator.runtimes import Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
 from trainplane.operator.trainjob import TrainJobReconciler
-from trainplane.operator.writer import Writer
 from trainplane.render.pipeline import Pipeline
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections import deque

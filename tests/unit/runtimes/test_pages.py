@@ -13,10 +13,10 @@ import yaml
 
 from tests.unit.render.objects import PIPELINE, container_of, pods_of
 from trainplane.admission import default_trainjob, validate_trainjob
-from trainplane.admission.runtime_file import validate
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
 from trainplane.api.trainjob import TrainJob
+from trainplane.lint.runtimes import validate
 
 ROOT = Path(__file__).parents[3]
 PAGES = ("flux", "jax", "paddle", "plainml", "tensorflow", "torch", "xgboost")

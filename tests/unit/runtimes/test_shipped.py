@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from tests.unit.render.objects import PIPELINE, container_of, job, pods_of, values_of
-from trainplane.admission.runtime_file import validate
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
+from trainplane.lint.runtimes import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

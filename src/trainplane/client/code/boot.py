@@ -76,7 +76,7 @@ def launcher() -> str | None:
         if variable in os.environ:
             if importlib.util.find_spec(package) is None:
                 raise failure(
-                    f"the runtime starts {package}, which this image has not got: choose another image or runtime"
+                    f"the runtime starts {package}, which is not installed here: install it, or choose another runtime"
                 )
             return module
     return None
@@ -91,7 +91,7 @@ def mpirun(variables: list[str]) -> list[str]:
     """Return the beginning of mpirun's command line. Hydra hands all variables on, OpenMPI those that it is told."""
     program = shutil.which("mpirun") or shutil.which("mpiexec")
     if program is None:
-        raise failure("the runtime starts mpirun, which this image has not got: choose another image or runtime")
+        raise failure("the runtime starts mpirun, which is not installed here: install it, or choose another runtime")
     if any(name in os.environ for name in HYDRA):
         return [program]
     hosts = [] if any(name in os.environ for name in OPENMPI) else ["--hostfile", HOSTFILE]
@@ -172,7 +172,7 @@ def build(overlay: Path, arguments: list[str], cwd: Path) -> None:
         venv.create(str(overlay), system_site_packages=True, clear=True, symlinks=True, with_pip=own_pip)
     except (OSError, subprocess.CalledProcessError) as error:
         raise failure(
-            f"this image cannot install packages ({error}): build them into the image, or choose one with pip"
+            f"packages cannot be installed here ({error}): have them installed before, or choose an image with pip"
         ) from None
     outer = [entry for entry in sys.path if entry.endswith("-packages")]
     inherited = os.pathsep.join([*outer, *filter(None, [os.environ.get("PYTHONPATH")])])

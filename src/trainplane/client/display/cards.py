@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from trainplane.client.display.elements import (
@@ -23,16 +24,15 @@ from trainplane.client.display.elements import (
 )
 from trainplane.client.display.facts import age, blame, duration, nodes, percent, progress, tally, trouble
 from trainplane.client.display.tables import events_table, jobs_table, runtimes_table, steps_table
-from trainplane.client.types.descriptions import RECENT_EVENTS
-from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING
+from trainplane.client.types.descriptions import RECENT_EVENTS, Description
+from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, Cause, Event, Step, TrainJob
+from trainplane.client.types.runtimes import Runtime
+from trainplane.client.types.shown import html_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
-    from trainplane.client.types.descriptions import Advice, Description, QueueAnswer
-    from trainplane.client.types.jobs import Cause, Event, Step, TrainJob
-    from trainplane.client.types.runtimes import Runtime
+    from trainplane.client.types.descriptions import Advice, QueueAnswer
 
 MOST_STEPS: Final = 16
 """Steps that a card lists; of a larger job those that stand out."""
@@ -40,14 +40,16 @@ MOST_ROWS: Final = 100
 """Rows of a list: a browser must show them."""
 
 
-def job_card(job: TrainJob, now: datetime) -> Html:
+@html_of.register(TrainJob)
+def job_card(job: TrainJob, now: datetime | None = None) -> Html:
     """Return a TrainJob."""
-    return box(*_job_parts(job, now))
+    return box(*_job_parts(job, now or datetime.now(UTC)))
 
 
-def description_card(told: Description, now: datetime) -> Html:
+@html_of.register(Description)
+def description_card(told: Description, now: datetime | None = None) -> Html:
     """Return a TrainJob with why it waits and what happened to it."""
-    parts = _job_parts(told.job, now)
+    parts = _job_parts(told.job, now or datetime.now(UTC))
     if told.queue:
         parts.append(_queue_note(told.queue))
     if told.events:
@@ -57,11 +59,13 @@ def description_card(told: Description, now: datetime) -> Html:
     return box(*parts)
 
 
+@html_of.register(Cause)
 def cause_card(cause: Cause) -> Html:
     """Return why a TrainJob failed."""
     return box(_cause_note(cause, RED))
 
 
+@html_of.register(Runtime)
 def runtime_card(runtime: Runtime) -> Html:
     """Return a runtime."""
     command = " ".join(runtime.trainer.command)
@@ -69,11 +73,13 @@ def runtime_card(runtime: Runtime) -> Html:
     return box(grid(runtimes_table([runtime])), image)
 
 
+@html_of.register(Step)
 def step_card(step: Step) -> Html:
     """Return a step."""
     return grid(steps_table([step]))
 
 
+@html_of.register(Event)
 def event_card(event: Event) -> Html:
     """Return an event."""
     return grid(events_table([event]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
+from trainplane.client.types.shown import when_shown
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -11,6 +13,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 What: TypeAlias = Literal["TrainJobs", "runtimes", "events"]
+
+
+@when_shown
+def _register() -> None:
+    from trainplane.client.display import cards, text  # noqa: F401, PLC0415 each registers how types look
 
 
 class Listing(list[T]):

@@ -19,6 +19,7 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
+from trainplane.client.display.cards import job_card
 from trainplane.client.display.facts import duration, percent, progress, tally
 from trainplane.client.display.text import say_job, say_step
 from trainplane.client.errors import InvalidError
@@ -108,8 +109,6 @@ class Card:
 
     def show(self, job: TrainJob) -> None:
         """Show the card, if it differs from what is shown."""
-        from trainplane.client.display.cards import job_card  # noqa: PLC0415 only notebooks need it
-
         html = job_card(job, self._now())
         if html == self._shown:
             return

@@ -6,12 +6,12 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from trainplane.client.display.facts import blame, devices, moment, nodes, progress, trouble
-from trainplane.client.types.jobs import FINISHED
+from trainplane.client.types.jobs import FINISHED, Event, Step, TrainJob
+from trainplane.client.types.runtimes import Runtime
+from trainplane.client.types.shown import text_of
 
 if TYPE_CHECKING:
     from trainplane.client.display.tables import Table
-    from trainplane.client.types.jobs import Event, Step, TrainJob
-    from trainplane.client.types.runtimes import Runtime
 
 GAP: Final = "  "
 NARROWEST: Final = 24
@@ -50,6 +50,7 @@ def _line(cells: tuple[str, ...] | list[str], widths: list[int], last: str) -> s
     return GAP.join([*padded, last]).rstrip()
 
 
+@text_of.register(TrainJob)
 def say_job(job: TrainJob) -> str:
     """Return where a TrainJob stands: `TrainJob mnist: Running, 2 of 2 nodes run, 40 % done`."""
     parts = [job.status]
@@ -62,6 +63,7 @@ def say_job(job: TrainJob) -> str:
     return f"TrainJob {job.name}{where}: {', '.join(parts)}{why}"
 
 
+@text_of.register(Step)
 def say_step(step: Step) -> str:
     """Return what a step does: `node-1: Pending, ImagePullBackOff: …`."""
     where = f" on {step.node}" if step.node else ""
@@ -70,6 +72,7 @@ def say_step(step: Step) -> str:
     return f"{step.name}: {step.status or 'Unknown'}{where}{again}{why}"
 
 
+@text_of.register(Runtime)
 def say_runtime(runtime: Runtime) -> str:
     """Return what a runtime offers: `torch-distributed: torch, 2 nodes with 4 gpu each`."""
     trainer = runtime.trainer
@@ -79,6 +82,7 @@ def say_runtime(runtime: Runtime) -> str:
     return f"{runtime.name}: {trainer.framework}, {number}{each}{model}{', deprecated' if runtime.deprecated else ''}"
 
 
+@text_of.register(Event)
 def say_event(event: Event) -> str:
     """Return what happened: `08:00:01 Warning FailedScheduling Pod mnist-node-0-0: …`."""
     warning = "Warning " if event.type == "Warning" else ""

@@ -19,18 +19,20 @@ from trainplane.client.reading.pods import (
     created,
     end_of,
     former_end_of,
+    index_of,
     newest,
-    place_of,
     wait_of,
 )
 from trainplane.client.reading.steps import name_places
 from trainplane.client.types.jobs import Cause
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.reading.pods import Place, Trouble
+    from trainplane.client.reading.pods import Trouble
 
 OOM: Final = "OOMKilled"
 _STOPPED: Final = frozenset({137, 143})
@@ -77,11 +79,9 @@ def find_cause(
         events: its events, for what pods that are gone cannot tell any more.
         view: the hub's view of it, if it is dispatched.
     """
-    if holding(job, names.COMPLETE):
-        return None
-    failed = holding(job, names.FAILED)
-    if failed is not None:
-        return _failure(job, failed, pods, events)
+    end = finish(conditions_of(job))
+    if end is not None:
+        return None if end["type"] == names.COMPLETE else _failure(job, end, pods, events)
     if is_held(job, view):
         return _hold(job, view)
     return _first_end(job, pods, only_waiting=True) or _first_wait(job, pods) or _telling(events)
@@ -120,9 +120,9 @@ def _first_end(job: Tree, pods: Sequence[Tree], *, only_waiting: bool = False) -
     """Return the first bad end; with `only_waiting`, only of pods whose container does not run again."""
     called = name_places(pods, job)
     attempt = max(map(attempt_of, pods), default=0)
-    found: list[tuple[Trouble, Place, Tree]] = []
+    found: list[tuple[Trouble, PodIndex, Tree]] = []
     for pod in newest(pods).values() if only_waiting else pods:
-        place = place_of(pod)
+        place = index_of(pod)
         if place is None or attempt_of(pod) < attempt or (only_waiting and _runs(pod)):
             continue
         end = end_of(pod) or former_end_of(pod)
@@ -134,7 +134,7 @@ def _first_end(job: Tree, pods: Sequence[Tree], *, only_waiting: bool = False) -
     return _cause(end, called[place], pod)
 
 
-def _order(end: Trouble, place: Place, pod: Tree) -> tuple[object, ...]:
+def _order(end: Trouble, place: PodIndex, pod: Tree) -> tuple[object, ...]:
     moment = end.moment or created(pod)
     rank = 0 if end.reason == OOM else 2 if end.exit_code in _STOPPED else 1
     return moment.replace(microsecond=0), rank, moment, place

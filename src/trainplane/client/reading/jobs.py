@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import as_number
 from trainplane.client.reading.causes import find_cause, is_held
-from trainplane.client.reading.conditions import holding, is_dispatched
+from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import STARTED, as_number, newest, phase_of, variable, worker
+from trainplane.client.reading.pods import STARTED, newest, phase_of, variable, worker
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import has_launcher, is_training, read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,25 +62,18 @@ def read_job(
 
 def read_status(job: Tree, pods: Sequence[Tree], nodes: int, *, view: Tree | None = None) -> str:
     """Return the status of a TrainJob that has so many nodes."""
-    for kind, status in ((names.COMPLETE, COMPLETE), (names.FAILED, FAILED)):
-        if holding(job, kind):
-            return status
+    end = finish(conditions_of(job))
+    if end is not None:
+        return COMPLETE if end["type"] == names.COMPLETE else FAILED
     if is_held(job, view):
         return SUSPENDED
     return RUNNING if _runs(job, pods, nodes, view) else CREATED
 
 
-def is_finished(job: Tree) -> bool:
-    """Return whether a TrainJob is over, for better or worse."""
-    return finished_at(job) is not None
-
-
 def finished_at(job: Tree) -> datetime | None:
     """Return when a TrainJob was over; None if it is not."""
-    for kind in (names.COMPLETE, names.FAILED):
-        if condition := holding(job, kind):
-            return read_moment(condition.get("lastTransitionTime")) or BEGINNING
-    return None
+    end = finish(conditions_of(job))
+    return None if end is None else read_moment(end.get("lastTransitionTime")) or BEGINNING
 
 
 def count_nodes(job: Tree, pods: Sequence[Tree], runtime: Runtime | None) -> int:
@@ -113,7 +108,7 @@ def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> boo
     if bounds and bounds[0] < bounds[1]:
         return started >= bounds[0]
     if has_launcher(training.values(), job):
-        launched = any(place.role == names.JOB_LAUNCHER for place in training)
+        launched = any(place.replicated_job == names.JOB_LAUNCHER for place in training)
         return launched and started == len(training) >= nodes
     return started == len(training) >= nodes
 

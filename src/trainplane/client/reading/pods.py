@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import PodIndex, as_number, read_index
 from trainplane.client.reading.moments import BEGINNING, read_moment
 
 if TYPE_CHECKING:
@@ -14,39 +15,17 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
 
-_DIGITS: Final = 9
-"""Of the largest index or count that is one."""
 STARTED: Final = frozenset({"Running", "Succeeded"})
 """Phases of a pod whose containers were all started."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
-class Place(NamedTuple):
-    """What a pod is within its TrainJob; a pod that takes another's place has the same."""
-
-    role: str
-    """The replicated job: `node`, `launcher`, `dataset-initializer`, ..."""
-    job: int
-    """The number of the Job within the replicated job."""
-    pod: int
-    """The number of the pod within the Job."""
-
-
-def place_of(pod: Tree) -> Place | None:
-    """Return a pod's place; None if it is no pod of a JobSet."""
-    role = trees.get(pod, "metadata", "labels", names.LABEL_REPLICATED_JOB)
-    if not isinstance(role, str):
-        return None
+def index_of(pod: Tree) -> PodIndex | None:
+    """Return where a pod stands in its TrainJob; None if it is no pod of a JobSet."""
     labels = trees.fields(pod, "metadata", "labels")
-    annotations = trees.fields(pod, "metadata", "annotations")
-    index = annotations.get(names.ANNOTATION_COMPLETION_INDEX) or labels.get(names.ANNOTATION_COMPLETION_INDEX)
-    return Place(role, as_number(labels.get(names.LABEL_JOB_INDEX)), as_number(index))
-
-
-def as_number(value: Any) -> int:
-    """Return the number that a label or variable writes as text; 0 for what is none."""
-    text = str(value or 0)
-    return int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+    if not isinstance(labels.get(names.LABEL_REPLICATED_JOB), str):
+        return None
+    return read_index(labels, trees.fields(pod, "metadata", "annotations"))
 
 
 def attempt_of(pod: Tree) -> int:
@@ -86,11 +65,11 @@ def phase_of(pod: Tree) -> str | None:
     return str(phase) if phase else None
 
 
-def newest(pods: Iterable[Tree]) -> dict[Place, Tree]:
+def newest(pods: Iterable[Tree]) -> dict[PodIndex, Tree]:
     """Return the pod that has each place now: the one made last, of two of the same second the one that still lives."""
-    found: dict[Place, Tree] = {}
+    found: dict[PodIndex, Tree] = {}
     for pod in sorted(pods, key=lambda pod: (created(pod), phase_of(pod) not in ENDED, name_of(pod))):
-        place = place_of(pod)
+        place = index_of(pod)
         if place is not None:
             found[place] = pod
     return dict(sorted(found.items()))
@@ -99,8 +78,8 @@ def newest(pods: Iterable[Tree]) -> dict[Place, Tree]:
 def container_of(pod: Tree) -> Tree | None:
     """Return the container of a pod that does its work: `node`, else the one named as the role, else the first."""
     containers = trees.entries(pod, "spec", "containers")
-    place = place_of(pod)
-    wanted = [names.CONTAINER_NODE, *([place.role] if place else [])]
+    place = index_of(pod)
+    wanted = [names.CONTAINER_NODE, *([place.replicated_job] if place else [])]
     for name in wanted:
         for container in containers:
             if container.get("name") == name:

@@ -8,7 +8,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.devices import read_devices
-from trainplane.client.reading.pods import container_of, place_of, variable
+from trainplane.client.reading.pods import container_of, index_of, variable
 from trainplane.client.types.runtimes import UNKNOWN, Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def infer_runtime(job: Tree, pods: Sequence[Tree]) -> Runtime:
     """Return what a TrainJob and its pods tell of its runtime; `Unknown` where they tell nothing."""
     ref = trees.fields(job, "spec", "runtimeRef")
     trainer = trees.fields(job, "spec", "trainer")
-    training = [pod for pod in pods if (place := place_of(pod)) and place.role in {names.JOB_NODE, names.JOB_LAUNCHER}]
+    training = [
+        pod for pod in pods if (place := index_of(pod)) and place.replicated_job in {names.JOB_NODE, names.JOB_LAUNCHER}
+    ]
     container = container_of(training[-1]) if training else None
     framework = _framework_of(trainer, training)
     device, count = read_devices(container or {"resources": trainer.get("resourcesPerNode")})

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import as_number, number_pods
 from trainplane.client.reading.devices import read_devices
 from trainplane.client.reading.pods import (
-    as_number,
     cluster_of,
     container_of,
     container_status,
+    index_of,
     name_of,
     newest,
     phase_of,
-    place_of,
     trouble_of,
     variable,
 )
@@ -29,8 +29,8 @@ from trainplane.client.types.jobs import Step
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.reading.pods import Place
 
 NODE: Final = names.JOB_NODE
 TRAINING: Final = frozenset({names.JOB_NODE, names.JOB_LAUNCHER})
@@ -43,28 +43,24 @@ def read_steps(pods: Sequence[Tree], job: Tree | None = None) -> list[Step]:
     return [_step(called[place], pod) for place, pod in _sorted(newest(pods), called)]
 
 
-def name_places(pods: Iterable[Tree], job: Tree | None = None) -> dict[Place, str]:
+def name_places(pods: Iterable[Tree], job: Tree | None = None) -> dict[PodIndex, str]:
     """Return what each place is called."""
     pods = list(pods)
     numbers = number_places(pods)
-    several = {place.role for place, number in numbers.items() if number}
+    several = {place.replicated_job for place, number in numbers.items() if number}
     first = 1 if has_launcher(pods, job) else 0
-    return {place: _name(place.role, number, first, several) for place, number in numbers.items()}
+    return {place: _name(place.replicated_job, number, first, several) for place, number in numbers.items()}
 
 
-def number_places(pods: Iterable[Tree]) -> dict[Place, int]:
-    """Return the number of each place within its role, through all Jobs of the role."""
-    places = sorted({place for pod in pods if (place := place_of(pod))})
-    widths: dict[str, int] = {}
-    for place in places:
-        widths[place.role] = max(widths.get(place.role, 1), place.pod + 1)
-    return {place: place.job * widths[place.role] + place.pod for place in places}
+def number_places(pods: Iterable[Tree]) -> dict[PodIndex, int]:
+    """Return the number of each place within its replicated job, through all Jobs of that."""
+    return number_pods(place for pod in pods if (place := index_of(pod)))
 
 
 def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
     """Return whether a launcher trains with the nodes: it is there, the status names it, or the nodes are set up so."""
     pods = list(pods)
-    roles = {place.role for pod in pods if (place := place_of(pod))}
+    roles = {place.replicated_job for pod in pods if (place := index_of(pod))}
     known = {name for entry in trees.entries(job, "status", "jobsStatus") if (name := trees.text(entry, "name"))}
     if roles | known:
         if names.JOB_LAUNCHER in roles | known:
@@ -74,9 +70,9 @@ def has_launcher(pods: Iterable[Tree], job: Tree | None) -> bool:
     return any(trees.get(pod, "spec", "volumes", ("name", names.MPI_SSH_VOLUME)) for pod in pods)
 
 
-def is_training(place: Place) -> bool:
+def is_training(place: PodIndex) -> bool:
     """Return whether the pod at a place trains."""
-    return place.role in TRAINING
+    return place.replicated_job in TRAINING
 
 
 def _name(role: str, number: int, first: int, several: Collection[str]) -> str:
@@ -87,12 +83,12 @@ def _name(role: str, number: int, first: int, several: Collection[str]) -> str:
     return f"{role}-{number}" if role in several else role
 
 
-def _sorted(pods: Mapping[Place, Tree], called: Mapping[Place, str]) -> list[tuple[Place, Tree]]:
-    def order(entry: tuple[Place, Tree]) -> tuple[int, str, int]:
+def _sorted(pods: Mapping[PodIndex, Tree], called: Mapping[PodIndex, str]) -> list[tuple[PodIndex, Tree]]:
+    def order(entry: tuple[PodIndex, Tree]) -> tuple[int, str, int]:
         place = entry[0]
         name = called[place]
         number = name.rpartition("-")[2]
-        return _ORDER.get(place.role, 2), place.role, as_number(number)
+        return _ORDER.get(place.replicated_job, 2), place.replicated_job, as_number(number)
 
     return sorted(pods.items(), key=order)
 

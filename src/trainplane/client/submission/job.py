@@ -8,7 +8,7 @@ from trainplane.api import names
 from trainplane.client.errors import InvalidError
 from trainplane.client.options.secrets import NotSecret
 from trainplane.client.submission import secrets, sources, training
-from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
+from trainplane.client.types.runtimes import Runtime, TrainerType
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ def compose(
 ) -> Tree:
     """Return the document to submit.
 
-    A runtime that is given by its name alone is the cluster's. Options come last and in order, each called with the
-    document so far, the trainer and the backend's kind. `name` makes one where no option gives it.
+    A runtime that is given by its name alone has no kind yet: the backend finds it. Options come last and in order,
+    each called with the document so far, the trainer and the backend's kind. `name` makes one where no option gives
+    it.
 
     Raises:
         InvalidError: something given cannot mean anything. CodeError, PlainSecretError and UnsupportedError say more.
@@ -73,7 +74,7 @@ def _refer(runtime: Any) -> Tree:
         return {"name": runtime.name, "kind": runtime.kind.value}
     if not isinstance(runtime, str) or not runtime:
         raise InvalidError(f"runtime must be a Runtime or its name, and is {runtime!r}")
-    return {"name": runtime, "kind": RuntimeKind.CLUSTER_TRAINING_RUNTIME.value}
+    return {"name": runtime}
 
 
 def _check_kind(runtime: str | Runtime, trainer: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trainplane.client.types.shown import Shown
+
 if TYPE_CHECKING:
     from trainplane.client.types.jobs import Event, TrainJob
 
@@ -37,7 +39,7 @@ class QueueAnswer:
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(Shown):
     """A TrainJob, what happened to it, and why it waits. `print` it."""
 
     job: TrainJob
@@ -79,10 +81,3 @@ class Description:
                 for event in self.events[-RECENT_EVENTS:]
             ]
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        from datetime import UTC, datetime  # noqa: PLC0415 loaded when shown
-
-        from trainplane.client.display.cards import description_card  # noqa: PLC0415 as above
-
-        return description_card(self, datetime.now(UTC))

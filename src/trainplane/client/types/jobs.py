@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.client.types.runtimes import UNKNOWN
+from trainplane.client.types.shown import Shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,10 +34,11 @@ COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
 STATUSES: Final = (CREATED, SUSPENDED, RUNNING, COMPLETE, FAILED)
 FINISHED: Final = frozenset({COMPLETE, FAILED})
+"""Words of the SDK's own, light to import; whether a document's conditions end it says `lifecycle.conditions`."""
 
 
 @dataclass
-class Step:
+class Step(Shown):
     """A pod of a TrainJob: an initializer or a node."""
 
     name: str
@@ -59,19 +61,9 @@ class Step:
     restarts: int = 0
     """How often its container was started again."""
 
-    def __str__(self) -> str:
-        from trainplane.client.display.text import say_step  # noqa: PLC0415 loaded when shown
-
-        return say_step(self)
-
-    def _repr_html_(self) -> str:
-        from trainplane.client.display.cards import step_card  # noqa: PLC0415 loaded when shown
-
-        return step_card(self)
-
 
 @dataclass(frozen=True)
-class Cause:
+class Cause(Shown):
     """Why a TrainJob failed, or does not get on: the first fault, not the last."""
 
     reason: str
@@ -92,11 +84,6 @@ class Cause:
             text += "\nits last lines:\n" + "\n".join(f"  {line}" for line in self.log_tail)
         return text
 
-    def _repr_html_(self) -> str:
-        from trainplane.client.display.cards import cause_card  # noqa: PLC0415 loaded when shown
-
-        return cause_card(self)
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -109,7 +96,7 @@ class Progress:
 
 
 @dataclass
-class TrainJob:
+class TrainJob(Shown):
     """A TrainJob as it is now."""
 
     name: str
@@ -132,21 +119,9 @@ class TrainJob:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
-    def __str__(self) -> str:
-        from trainplane.client.display.text import say_job  # noqa: PLC0415 loaded when shown
-
-        return say_job(self)
-
-    def _repr_html_(self) -> str:
-        from datetime import UTC, datetime  # noqa: PLC0415 loaded when shown
-
-        from trainplane.client.display.cards import job_card  # noqa: PLC0415 as above
-
-        return job_card(self, datetime.now(UTC))
-
 
 @dataclass
-class Event:
+class Event(Shown):
     """Something that happened to a TrainJob or to what it is made of."""
 
     involved_object_kind: str
@@ -162,16 +137,6 @@ class Event:
     """The worker cluster that it happened on; None for the cluster that was asked."""
     last_time: datetime | None = None
     """When it happened last."""
-
-    def __str__(self) -> str:
-        from trainplane.client.display.text import say_event  # noqa: PLC0415 loaded when shown
-
-        return say_event(self)
-
-    def _repr_html_(self) -> str:
-        from trainplane.client.display.cards import event_card  # noqa: PLC0415 loaded when shown
-
-        return event_card(self)
 
 
 @dataclass(frozen=True)

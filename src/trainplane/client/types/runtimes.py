@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from trainplane.client.types.shown import Shown
+
 UNKNOWN = "Unknown"
 """What stands where a device or a status cannot be told."""
 
@@ -46,7 +48,7 @@ class RuntimeTrainer:
 
 
 @dataclass
-class Runtime:
+class Runtime(Shown):
     """A TrainingRuntime or ClusterTrainingRuntime."""
 
     name: str
@@ -56,13 +58,3 @@ class Runtime:
     """The model that it fine-tunes, where it has one."""
     deprecated: bool = False
     """Its admin asks to choose another."""
-
-    def __str__(self) -> str:
-        from trainplane.client.display.text import say_runtime  # noqa: PLC0415 loaded when shown
-
-        return say_runtime(self)
-
-    def _repr_html_(self) -> str:
-        from trainplane.client.display.cards import runtime_card  # noqa: PLC0415 loaded when shown
-
-        return runtime_card(self)

@@ -31,13 +31,13 @@ from trainplane.hub.apiserver.readers import Readers
 from trainplane.hub.apiserver.status import warning
 from trainplane.hub.errors import NoLogError, NoSuchTrainJobError, WorkerUnreachableError
 from trainplane.hub.logarchive.collector import HUB
-from trainplane.hub.logarchive.jobs import is_finished
 from trainplane.hub.logarchive.owners import look
 from trainplane.hub.pending import explain as queued
-from trainplane.hub.resources import EVENTS, NAMESPACES, TRAINJOBS
 from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import EVENTS, NAMESPACES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -47,13 +47,14 @@ if TYPE_CHECKING:
     from trainplane.hub.apiserver.logquery import LogQuery, Run
     from trainplane.hub.logarchive.archive import Archive
     from trainplane.hub.logarchive.collector import LogCollector
-    from trainplane.hub.logarchive.follower import Follower
     from trainplane.hub.logarchive.jobs import Jobs
     from trainplane.hub.logarchive.keptjob import KeptJob
+    from trainplane.hub.logarchive.sink import JournalSink
     from trainplane.hub.workers import Workers
     from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
+    from trainplane.kube.logfollower import Follower
 
 log = logging.getLogger(__name__)
 
@@ -134,13 +135,13 @@ class Api:
 
     async def _find(self, target: Target) -> Tree | None:
         try:
-            return await self.hub.get(TRAINJOBS, target.name, target.namespace)
+            return await self.hub.get(TRAIN_JOBS, target.name, target.namespace)
         except NotFoundError:
             return None
 
     async def _list(self, request: web.BaseRequest, namespace: str) -> web.Response:
         found = await self.hub.list_all(
-            TRAINJOBS,
+            TRAIN_JOBS,
             namespace or None,
             labels=request.query.get("labelSelector"),
             fields=request.query.get("fieldSelector"),
@@ -273,13 +274,13 @@ class Api:
     async def _follow(self, target: Target, query: LogQuery, now: int) -> AsyncGenerator[bytes, None]:
         """Yield a followed log's text, from whenever there is some."""
         while True:
-            news = self.archive.news
+            news = self.archive.news.next
             # One that was made a moment ago is not in the mirror yet; one that is gone is only seen by asking.
             job = self.jobs.get(target.namespace, target.name) or await self._find(target)
             kept = await self._kept(target, job)
             if kept is not None and kept is await self._kept(target, await self._find(target)):
                 break  # asked, for a mirror may lag behind a namespace that was made again
-            if job is None or is_finished(job):
+            if job is None or is_finished(conditions_of(job)):
                 return
             with contextlib.suppress(TimeoutError):
                 async with self.clock.timeout(1.0):
@@ -338,8 +339,8 @@ async def _limited(chunks: AsyncGenerator[bytes, None], limit: int | None) -> As
                 return
 
 
-def _runs(follower: Follower) -> bool:
-    status = follower.pod.pod.status_of(follower.container)
+def _runs(follower: Follower[JournalSink]) -> bool:
+    status = follower.sink.pod.pod.status_of(follower.container)
     return status is not None and (status.state is None or status.state.waiting is None)
 
 

@@ -18,10 +18,10 @@ from urllib.parse import unquote
 import msgspec
 
 from trainplane.api import names
-from trainplane.hub.resources import CONFIG_MAPS
 from trainplane.kube.access import AccessReviews, User
 from trainplane.kube.errors import ConfigError, ForbiddenError, UnauthorizedError
 from trainplane.kube.tls import Tls
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

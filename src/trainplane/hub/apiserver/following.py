@@ -73,7 +73,7 @@ class Follow:
             for rank, (run, stop) in runs.items():
                 self._take(rank, run, stop)
             while True:
-                news = self._job.news
+                news = self._job.news.next
                 self._woken.clear()
                 self._runs, self._cluster = self._chosen(), _cluster(self._job)
                 await self._join()

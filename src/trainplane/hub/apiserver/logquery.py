@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.api import names
+from trainplane.api.podindex import number_pods
 from trainplane.hub.errors import NoLogError, QueryError
 from trainplane.hub.logarchive.keptjob import in_turn
 
@@ -114,12 +115,9 @@ class Rank(NamedTuple):
 def ranks(job: KeptJob) -> dict[Rank, list[KeptPod]]:
     """Return the pods of a TrainJob by the place they took, each place's in the order in which they took it."""
     found: dict[Rank, list[KeptPod]] = {}
-    widths: dict[str, int] = {}
-    for pod in job.pods.values():
-        widths[pod.step] = max(widths.get(pod.step, 1), pod.place[1] + 1)
+    numbers = number_pods(pod.index for pod in job.pods.values())
     for pod in in_turn(job.pods.values()):
-        job_index, index = pod.place
-        found.setdefault(Rank(pod.step, job_index * widths[pod.step] + index), []).append(pod)
+        found.setdefault(Rank(pod.step, numbers[pod.index]), []).append(pod)
     return dict(sorted(found.items()))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.apiserver.discovery import API_VERSION, KIND
-from trainplane.hub.logarchive.jobs import finish_of
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,9 +63,9 @@ def summary(
 
 def state_of(job: Tree, placement: Placement, ready: int) -> str:
     """Return one word for what a TrainJob does."""
-    finish = finish_of(job)
-    if finish is not None:
-        return str(finish["type"])
+    end = finish(conditions_of(job))
+    if end is not None:
+        return str(end["type"])
     if trees.get(job, "spec", "suspend") and placement.state == "Local":
         return names.SUSPENDED
     if placement.state == "Waiting":

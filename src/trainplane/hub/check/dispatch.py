@@ -9,18 +9,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.check.facts import each
 from trainplane.hub.check.report import Check, Finding
-from trainplane.hub.resources import (
-    ADMISSION_CHECKS,
-    CLUSTER_QUEUES,
-    LOCAL_QUEUES,
-    MULTIKUEUE_CLUSTERS,
-    MULTIKUEUE_CONFIGS,
-    MULTIKUEUE_CONTROLLER,
-)
 from trainplane.kube.resource import Key
+from trainplane.resources import ADMISSION_CHECKS, CLUSTER_QUEUES, LOCAL_QUEUES, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,12 +55,12 @@ def trace(hub: ClusterFacts) -> Dispatch:
     findings: list[Finding] = []
     workers_of_check: dict[str, tuple[str, ...]] = {}
     for key, check in each(hub, ADMISSION_CHECKS):
-        if trees.get(check, "spec", "controllerName") == MULTIKUEUE_CONTROLLER:
+        if trees.get(check, "spec", "controllerName") == names.MANAGED_BY_MULTIKUEUE:
             workers, found = _follow(hub, key.name, check, clusters)
             workers_of_check[key.name] = workers
             findings += found
     if not workers_of_check:
-        problem = f"no AdmissionCheck has controllerName {MULTIKUEUE_CONTROLLER}: nothing sends jobs to workers"
+        problem = f"no AdmissionCheck has controllerName {names.MANAGED_BY_MULTIKUEUE}: nothing sends jobs to workers"
         findings.append(Finding("stops", problem, f"create a MultiKueueConfig and its AdmissionCheck; {_HOW}"))
     for name in sorted(clusters - {worker for workers in workers_of_check.values() for worker in workers}):
         problem = f"MultiKueueCluster {name} is in no MultiKueueConfig that an AdmissionCheck uses: no job goes there"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from trainplane import resources
 from trainplane.api import names
-from trainplane.hub import resources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,10 +73,10 @@ _READ: Final = ("get", "list", "watch")
 PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
     Permission(group, resource, verb)
     for group, resource, verbs in (
-        (resources.KUEUE_GROUP, "workloads", _ALL),
-        (resources.KUEUE_GROUP, "workloads/status", ("get", "patch", "update")),
-        (resources.KUEUE_GROUP, "clusterqueues", _READ),
-        (resources.KUEUE_GROUP, "localqueues", _READ),
+        (names.KUEUE_GROUP, "workloads", _ALL),
+        (names.KUEUE_GROUP, "workloads/status", ("get", "patch", "update")),
+        (names.KUEUE_GROUP, "clusterqueues", _READ),
+        (names.KUEUE_GROUP, "localqueues", _READ),
         (names.GROUP, "trainjobs", _ALL),
         (names.GROUP, "trainjobs/status", ("get",)),
     )
@@ -91,7 +91,7 @@ VIEW_PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
         ("", "pods/log", ("get",)),
         ("", "events", ("list",)),
         (resources.JOBS.group, "jobs", ("get",)),
-        (resources.JOBSETS.group, "jobsets", ("get",)),
+        (resources.JOB_SETS.group, "jobsets", ("get",)),
         (names.GROUP, "trainjobs", ("get",)),
     )
     for verb in verbs

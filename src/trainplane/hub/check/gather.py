@@ -28,18 +28,18 @@ from trainplane.hub.check.facts import (
 from trainplane.hub.check.needs import located, needs_of
 from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
 from trainplane.hub.kubeconfigs import judge
-from trainplane.hub.resources import (
+from trainplane.hub.workers import ordered
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.codec import decode, key_of
+from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
+from trainplane.resources import (
     ADMISSION_CHECKS,
     DEPLOYMENTS,
     MULTIKUEUE_CLUSTERS,
     MULTIKUEUE_CONFIGS,
     SELF_SUBJECT_ACCESS_REVIEWS,
-    TRAINJOBS,
+    TRAIN_JOBS,
 )
-from trainplane.hub.workers import ordered
-from trainplane.kube.clock import SystemClock
-from trainplane.kube.codec import decode, key_of
-from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -111,7 +111,7 @@ async def _insist(hub: Client, facts: ClusterFacts) -> None:
 async def trainjob_named(hub: Client, namespace: str, name: str) -> Tree:
     """Return a TrainJob of the hub; raises NoSuchTrainJobError."""
     try:
-        return await hub.get(TRAINJOBS, name, namespace)
+        return await hub.get(TRAIN_JOBS, name, namespace)
     except NotFoundError as error:
         raise NoSuchTrainJobError(namespace, name) from error
 

@@ -19,7 +19,11 @@ from trainplane.api.trainjob import TrainJob
 from trainplane.hub.check.facts import Reference
 from trainplane.hub.errors import ManifestError
 from trainplane.hub.pending.workload import PodSetNeed
-from trainplane.hub.resources import (
+from trainplane.kube.resource import Key
+from trainplane.render.demand import pod_requests
+from trainplane.render.errors import RenderError
+from trainplane.render.pipeline import Pipeline
+from trainplane.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -28,10 +32,6 @@ from trainplane.hub.resources import (
     SERVICE_ACCOUNTS,
     TRAINING_RUNTIMES,
 )
-from trainplane.kube.resource import Key
-from trainplane.render.demand import pod_requests
-from trainplane.render.errors import RenderError
-from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from trainplane.hub.check.facts import Unseen
 from trainplane.hub.check.report import Check, Finding
 from trainplane.hub.check.runtimes import is_absent, unseen
 from trainplane.hub.pending.nodes import selects
-from trainplane.hub.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
 from trainplane.kube.resource import Key
+from trainplane.resources import CLUSTER_QUEUES, LOCAL_QUEUES, NAMESPACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,14 +8,14 @@ from trainplane.api import tree as trees
 from trainplane.hub import runtimes
 from trainplane.hub.check.facts import Unseen, each
 from trainplane.hub.check.report import Check, Finding
-from trainplane.hub.resources import (
+from trainplane.kube.resource import Key
+from trainplane.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     NAMESPACES,
     PRIORITY_CLASSES,
     TRAINING_RUNTIMES,
     WORKLOAD_PRIORITY_CLASSES,
 )
-from trainplane.kube.resource import Key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

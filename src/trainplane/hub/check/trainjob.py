@@ -12,7 +12,7 @@ from trainplane.hub.check.queues import cluster_queue_of, judge_admission
 from trainplane.hub.check.report import Check, Finding
 from trainplane.hub.pending.flavors import assign
 from trainplane.hub.pending.quota import QuotaTree
-from trainplane.hub.resources import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, RESOURCE_FLAVORS
+from trainplane.resources import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, RESOURCE_FLAVORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.hub.apiserver.delegated_auth import load_front_proxy
 from trainplane.hub.apiserver.serving import Server, follow_front_proxy
 from trainplane.hub.certificates import certificates, owner_service
@@ -20,8 +21,9 @@ from trainplane.hub.settings import DEFAULT_NAMESPACE, address, listen_at, own_n
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
 from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.loading import load_config
+from trainplane.kube.transport import Transport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,7 +155,8 @@ class FrontServer:
 
 async def serve(settings: FrontSettings) -> None:
     """Run a front until a signal ends it."""
-    async with Client.connect(load_config(settings.kubeconfig)) as client:
+    transport = Transport(load_config(settings.kubeconfig))
+    async with Client(transport, field_manager=names.FIELD_MANAGER) as client:
         front = FrontServer(settings, client)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -36,6 +36,7 @@ from trainplane.hub.logarchive.records import JobRecord
 from trainplane.hub.logarchive.retention import FOLDER, NOTHING, Usage, expired, lowered, of_file
 from trainplane.hub.logarchive.room import Room
 from trainplane.hub.logarchive.volume import FULL, SetAside
+from trainplane.kube.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -60,7 +61,7 @@ class Archive:
 
     def __init__(self, folder: Path, retention: Retention, clock: Clock) -> None:
         self.retention = retention
-        self.news = asyncio.Event()
+        self.news = Notifier()
         self._clock = clock
         self._jobs: dict[str, KeptJob] = {}
         self._by_name: dict[tuple[str, str], set[str]] = {}
@@ -141,8 +142,7 @@ class Archive:
         self._sync_later(job.folder / JOB_FILE)
         self._add(job)
         self._room.charge(job, FOLDER + job.record_usage)
-        news, self.news = self.news, asyncio.Event()
-        news.set()
+        self.news.notify()
         return job
 
     def mark(self, job: KeptJob, *, finished: bool = False, deleted: bool = False) -> None:
@@ -154,7 +154,7 @@ class Archive:
             record = msgspec.structs.replace(record, deleted=now)
         if record != job.record:
             self._set_record(job, record)
-            job.tell()
+            job.news.notify()
 
     def put_pod(self, job: KeptJob, cluster: str, pod: Pod) -> KeptPod:
         """Keep a pod as it is now. Raises NotKeptError, FullError, OSError."""
@@ -173,7 +173,7 @@ class Archive:
                 self._room.charge(job, usage - known.record_usage)
                 known.record_usage = usage
             self._write_later(known, known.folder / POD_FILE)
-            job.tell()
+            job.news.notify()
         return known
 
     def append(self, job: KeptJob, journal: Journal, lines: Sequence[bytes]) -> None:
@@ -198,7 +198,7 @@ class Archive:
             if cost is not NOTHING:
                 self._room.charge(job, cost)
             if begun:
-                job.tell()
+                job.news.notify()
 
         self._write(write, job)
 
@@ -269,7 +269,7 @@ class Archive:
             journal.close()
         volume.remove(job.folder)
         self._room.release(job)
-        job.tell()
+        job.news.notify()
         log.info("kept logs removed", extra={"trainjob": f"{job.record.namespace}/{job.record.name}", "uid": uid})
 
     # -- reading the volume ---------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class Archive:
         job.pods[pod.uid] = kept
         job.last_seen = seen
         self._room.charge(job, FOLDER + kept.record_usage)
-        job.tell()
+        job.news.notify()
         return kept
 
     def _require(self, job: KeptJob, journal: Journal | None = None) -> None:

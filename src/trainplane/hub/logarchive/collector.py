@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import HubError, NoSuchWorkerError, NotKeptError, PodRefusedError, RecordError
 from trainplane.hub.logarchive.claims import Claims
-from trainplane.hub.logarchive.follower import GONE, Follower
-from trainplane.hub.logarchive.jobs import is_finished
 from trainplane.hub.logarchive.judge import Judge
 from trainplane.hub.logarchive.keptjob import in_turn
 from trainplane.hub.logarchive.lines import NOTE, note
 from trainplane.hub.logarchive.mirror import Mirror, is_refusal, pod_of
+from trainplane.hub.logarchive.sink import JournalSink
 from trainplane.hub.logarchive.streams import Streams
 from trainplane.kube.errors import KubeError, NotFoundError
+from trainplane.kube.logfollower import GONE, Follower
+from trainplane.kube.resource import Key
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
-    from trainplane.kube.resource import Key
     from trainplane.kube.store import Change
 
 log = logging.getLogger(__name__)
@@ -100,7 +101,7 @@ class LogCollector:
         """By cluster: how many logs are followed there."""
         self._gaps = 0
         self._removed: dict[str, float] = {}
-        self._followers: dict[tuple[str, str], Follower] = {}
+        self._followers: dict[tuple[str, str], Follower[JournalSink]] = {}
         self._following: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._group = asyncio.TaskGroup()
         jobs.listen(self._job_changed)
@@ -126,18 +127,18 @@ class LogCollector:
                     due = self._clock.monotonic() + self.settings.retention_interval
                 await self._clock.sleep(self.settings.interval)
 
-    def follower(self, pod: str, container: str) -> Follower | None:
+    def follower(self, pod: str, container: str) -> Follower[JournalSink] | None:
         """Return who follows a container, by the pod's uid; None when nobody does (any more)."""
         return self._followers.get((pod, container))
 
     @property
     def gaps(self) -> int:
         """How often lines of a log were found to be lost."""
-        return self._gaps + sum(follower.gaps for follower in self._followers.values())
+        return self._gaps + sum(follower.sink.gaps for follower in self._followers.values())
 
     def problems(self, kept: KeptJob) -> list[str]:
         """Return why lines of a job do not come at present, each reason once."""
-        followers = (follower for follower in self._followers.values() if follower.job is kept)
+        followers = (follower for follower in self._followers.values() if follower.sink.job is kept)
         return list(dict.fromkeys(follower.problem for follower in followers if follower.problem))
 
     def pods(self, job: Tree, kept: KeptJob | None) -> list[tuple[str, Tree]]:
@@ -193,7 +194,7 @@ class LogCollector:
             self._claims[name].retry()
         if is_back:
             for follower in self._followers.values():
-                if follower.pod.cluster == name:
+                if follower.sink.pod.cluster == name:
                     follower.update()
 
     def _start(self, name: str, client: Client) -> None:
@@ -213,13 +214,13 @@ class LogCollector:
     def _give_up(self, name: str) -> None:
         """A worker was removed: nothing more comes of its pods. Each log that has not ended says so, once."""
         for key, follower in self._followers.items():
-            if follower.pod.cluster == name:
+            if follower.sink.pod.cluster == name:
                 self._following[key].cancel()
         for kept in self._archive:
             for pod in [pod for pod in kept.pods.values() if pod.cluster == name]:
                 for journal in pod.runs.values():
                     self._note_removal(kept, journal, name)
-                kept.tell()
+                kept.news.notify()
         self.streams.pop(name, None)
 
     def _note_removal(self, kept: KeptJob, journal: Journal, name: str) -> None:
@@ -277,7 +278,7 @@ class LogCollector:
 
     def _look_after(self, kept: KeptJob) -> None:
         job = self._jobs.by_uid(kept.record.uid)
-        self._archive.mark(kept, finished=job is not None and is_finished(job), deleted=job is None)
+        self._archive.mark(kept, finished=job is not None and is_finished(conditions_of(job)), deleted=job is None)
 
     def _take(self, mirror: Mirror, pod: Pod) -> None:
         """Keep a pod that is known to be a TrainJob's; of one that says so, find out."""
@@ -329,7 +330,8 @@ class LogCollector:
         """Keep a pod of a TrainJob, and follow what it prints."""
         try:
             kept_pod = self._archive.put_pod(kept, mirror.name, pod)
-            self._archive.mark(kept, finished=is_finished(job))  # the hub may hear of a job's end before its pods
+            # The hub may hear of a job's end before its pods.
+            self._archive.mark(kept, finished=is_finished(conditions_of(job)))
         except NotKeptError:
             return
         except (HubError, OSError) as error:
@@ -360,30 +362,29 @@ class LogCollector:
             known.update()
             return
         follower = Follower(
-            self._archive,
-            kept,
-            pod,
+            JournalSink(self._archive, kept, pod, container),
+            Key(kept.record.namespace, pod.name),
             container,
             lambda: self._client(pod.cluster),  # as it is called then: it may be renamed
             self._clock,
-            streams=lambda: self._streams(pod.cluster),
+            places=lambda: self._streams(pod.cluster),
         )
         self._followers[uid, container] = follower
         following = self._group.create_task(self._run(follower, uid), name=f"follow-{pod.name}-{container}")
         self._following[uid, container] = following
 
-    async def _run(self, follower: Follower, uid: str) -> None:
+    async def _run(self, follower: Follower[JournalSink], uid: str) -> None:
         try:
             await follower.run()
         except Exception:  # a bug must not end the other followers; the pod's next change begins anew
-            log.exception("follower failed", extra={"pod": follower.pod.name, "container": follower.container})
+            log.exception("follower failed", extra={"pod": follower.sink.pod.name, "container": follower.container})
         finally:
-            self._gaps += follower.gaps
+            self._gaps += follower.sink.gaps
             self._following.pop((uid, follower.container), None)
             self._followers.pop((uid, follower.container), None)
             if not any(pod == uid for pod, _ in self._followers):
-                follower.pod.rest()
-            follower.job.tell()
+                follower.sink.pod.rest()
+            follower.sink.job.news.notify()
 
     def _client(self, cluster: str) -> Client:
         if cluster not in self.mirrors:
@@ -409,4 +410,4 @@ class LogCollector:
             return
         for journal in list(pod.runs.values()):
             self._archive.finish(kept, journal, GONE)
-        kept.tell()
+        kept.news.notify()

@@ -9,11 +9,11 @@ import msgspec
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.placement import newest, place
-from trainplane.hub.resources import LABEL_JOB_UID, TRAINJOBS, WORKLOADS
 from trainplane.kube.projection import Index
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
+from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,13 +40,13 @@ class Jobs:
     """Mirrors of TrainJobs and Workloads. Listeners hear the key of each TrainJob that may be elsewhere now."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
-        self._jobs = Store(TRAINJOBS)
+        self._jobs = Store(TRAIN_JOBS)
         self._by_uid: dict[str, Key] = {}
         of_job = Index(_Labelled, lambda found: [_in(found.metadata.namespace, found.metadata.labels)])
         self._workloads = Store(WORKLOADS, indexes={_BY_JOB: of_job})
         self._listeners: list[Callable[[Key], None]] = []
         self.reflectors = [
-            Reflector(client, TRAINJOBS, self._jobs, [self._job_changed], clock),
+            Reflector(client, TRAIN_JOBS, self._jobs, [self._job_changed], clock),
             Reflector(client, WORKLOADS, self._workloads, [self._workload_changed], clock),
         ]
 
@@ -75,7 +75,7 @@ class Jobs:
     def workload(self, job: Tree) -> Tree | None:
         """Return the Workload of a TrainJob, in its namespace alone; None if Kueue has made none."""
         metadata = job["metadata"]
-        keys = self._workloads.by_index(_BY_JOB, _in(metadata["namespace"], {LABEL_JOB_UID: metadata["uid"]}))
+        keys = self._workloads.by_index(_BY_JOB, _in(metadata["namespace"], {names.LABEL_JOB_UID: metadata["uid"]}))
         return newest(found for key in keys if (found := self._workloads.decode(key, dict)) is not None)
 
     def _job_changed(self, change: Change) -> None:
@@ -83,33 +83,19 @@ class Jobs:
             self._by_uid.pop(change.old.uid, None)
         if change.new is not None:
             self._by_uid[change.new.uid] = change.key
-        self._tell(change.key)
+        self._notify(change.key)
 
     def _workload_changed(self, change: Change) -> None:
         entry = change.new or change.old
-        uid = trees.get(entry.decode(dict), "metadata", "labels", LABEL_JOB_UID) if entry else None
+        uid = trees.get(entry.decode(dict), "metadata", "labels", names.LABEL_JOB_UID) if entry else None
         key = self._by_uid.get(str(uid))
         if key is not None and key.namespace == change.key.namespace:
-            self._tell(key)
+            self._notify(key)
 
-    def _tell(self, key: Key) -> None:
+    def _notify(self, key: Key) -> None:
         for listener in self._listeners:
             listener(key)
 
 
 def _in(namespace: str, labels: dict[str, str]) -> str:
-    return f"{namespace}/{labels.get(LABEL_JOB_UID, '')}"
-
-
-def is_finished(job: Tree) -> bool:
-    """Return whether a TrainJob is Complete or Failed."""
-    return finish_of(job) is not None
-
-
-def finish_of(job: Tree) -> Tree | None:
-    """Return the condition that says how a TrainJob ended, None while it has not."""
-    for kind in (names.COMPLETE, names.FAILED):
-        condition: Tree | None = trees.get(job, "status", "conditions", ("type", kind))
-        if condition is not None and condition.get("status") == "True":
-            return condition
-    return None
+    return f"{namespace}/{labels.get(names.LABEL_JOB_UID, '')}"

@@ -16,7 +16,6 @@ much it missed. Where lines are damaged, a reader gets a remark in their place.
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -31,6 +30,7 @@ from trainplane.hub.logarchive.volume import SetAside
 from trainplane.kube.containerlogs import nanoseconds
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
@@ -78,7 +78,6 @@ class Journal:
         self._told: set[tuple[int, int]] = set()
         files = files or scan(folder, self._aside)[0].get(name) or Files()
         self._segments = self._find(files)
-        self._news = asyncio.Event()
         self.readers: set[asyncio.Event] = set()
         """Of those who read on as it grows: set at each change."""
         self._end_usage = NOTHING
@@ -114,11 +113,6 @@ class Journal:
         return not self._segments and self.ended is None
 
     @property
-    def news(self) -> asyncio.Event:
-        """An event that is set at the next change. Take it before looking, then wait for it."""
-        return self._news
-
-    @property
     def paths(self) -> tuple[Path, ...]:
         """Its files."""
         ends = (self._end_path,) if self.ended is not None else ()
@@ -147,14 +141,14 @@ class Journal:
         else:
             self._segments[-1].append(data)
         self.end += len(data)
-        self._tell()
+        self._wake_readers()
         return begins
 
     def finish(self, reason: str, *, write: bool = True) -> Usage:
         """Note that the log was read to its end, on the volume too; return what that takes. Raises OSError."""
         self.close()
         self.ended = reason
-        self._tell()
+        self._wake_readers()
         if not write:
             return NOTHING
         data = records.encode(EndRecord(self._identity, reason, self.end))
@@ -225,7 +219,7 @@ class Journal:
         if not mark and self.ended is not None:
             self._end_path.unlink(missing_ok=True)
             freed, self._end_usage = freed + self._end_usage, NOTHING
-        self._tell()
+        self._wake_readers()
         return freed
 
     def close(self) -> None:
@@ -272,9 +266,8 @@ class Journal:
     def _identity(self) -> str:
         return f"{self.folder.parent.name}/{self.folder.name}/{self.name}"[-253:]
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        for event in (news, *self.readers):
+    def _wake_readers(self) -> None:
+        for event in self.readers:
             event.set()
 
     def _tell_damage(self, segment: Segment, begin: int, end: int, error: Exception | None = None) -> None:

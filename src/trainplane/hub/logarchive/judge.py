@@ -14,7 +14,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.errors import NotKeptError, PodRefusedError
 from trainplane.hub.logarchive.owners import look
-from trainplane.hub.resources import NAMESPACES, TRAINJOBS
+from trainplane.resources import NAMESPACES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -71,7 +71,7 @@ class Judge:
         if self._archive.is_over(uid):
             raise NotKeptError(f"the logs of TrainJob {namespace}/{name} went by retention")
         there = await look(self._hub, NAMESPACES, namespace)
-        now = await look(self._hub, TRAINJOBS, name, namespace)
+        now = await look(self._hub, TRAIN_JOBS, name, namespace)
         if there is None or now is None or now.uid != uid:
             raise NotKeptError(f"TrainJob {namespace}/{name} is gone")
         return self._archive.admit(uid, namespace, name, there.uid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -16,6 +15,7 @@ from trainplane.hub.logarchive.journal import Files, Journal, scan
 from trainplane.hub.logarchive.pod import Name, Pod, parse
 from trainplane.hub.logarchive.records import RECORD_BYTES, JobRecord, PodRecord
 from trainplane.hub.logarchive.retention import FOLDER, NOTHING, Usage, of_file
+from trainplane.kube.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -81,7 +81,7 @@ class KeptPod:
         self.cluster = cluster
         self.name = pod.name
         self.step = pod.step
-        self.place = pod.place
+        self.index = pod.index
         self.created = pod.metadata.creation_timestamp or ""
         """When it was made, by its own cluster's clock and as its API server writes it."""
         self.containers = pod.containers
@@ -141,7 +141,7 @@ class KeptJob:
     folder: Path
     record: JobRecord
     pods: dict[str, KeptPod] = field(default_factory=dict)
-    news: asyncio.Event = field(default_factory=asyncio.Event)
+    news: Notifier = field(default_factory=Notifier)
     """Set at the next change of a pod, a run or the job itself. Take it before looking, then wait for it."""
     usage: Usage = NOTHING
     """What it takes of the volume: kept up by the archive."""
@@ -203,11 +203,6 @@ class KeptJob:
     def written(self) -> None:
         """Its record is on the volume."""
         self.is_dirty = False
-
-    def tell(self) -> None:
-        """Wake who waits for news."""
-        news, self.news = self.news, asyncio.Event()
-        news.set()
 
 
 def in_turn(pods: Iterable[KeptPod]) -> list[KeptPod]:

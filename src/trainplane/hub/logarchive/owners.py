@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from trainplane.api import names
 from trainplane.hub.logarchive.pod import UNREADABLE, OwnerReference, controller_of
-from trainplane.hub.resources import JOBS, JOBSETS, LABEL_ORIGIN, PREBUILT_WORKLOAD, TRAINJOBS
 from trainplane.kube.codec import decoder
 from trainplane.kube.errors import NotFoundError, StreamError
+from trainplane.resources import JOB_SETS, JOBS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.hub.logarchive.pod import Pod
@@ -68,7 +69,7 @@ class Owners:
 
     async def find(self, pod: Pod) -> Owner | None:
         """Return the TrainJob that a pod was made for; None if it was made for none. Raises KubeError."""
-        return await self._climb(pod.metadata.namespace, pod.controller, (JOBS, JOBSETS, TRAINJOBS))
+        return await self._climb(pod.metadata.namespace, pod.controller, (JOBS, JOB_SETS, TRAIN_JOBS))
 
     async def _climb(self, namespace: str, to: OwnerReference | None, chain: tuple[Resource, ...]) -> Owner | None:
         """Return what is at the end of a chain of owners, all of them in one namespace."""
@@ -95,8 +96,8 @@ def _is_of(reference: OwnerReference, resource: Resource) -> bool:
 
 def _owner(job: Metadata) -> Owner:
     labels, annotations = job.labels or {}, job.annotations or {}
-    workload = annotations.get(PREBUILT_WORKLOAD) or labels.get(PREBUILT_WORKLOAD)
-    return Owner(job.name, job.uid, workload, LABEL_ORIGIN in labels)
+    workload = annotations.get(names.PREBUILT_WORKLOAD) or labels.get(names.PREBUILT_WORKLOAD)
+    return Owner(job.name, job.uid, workload, names.LABEL_MULTIKUEUE_ORIGIN in labels)
 
 
 async def look(client: Client, resource: Resource, name: str, namespace: str | None = None) -> Metadata | None:

@@ -10,12 +10,13 @@ is left of a pod is some KB (`POD_BYTES` at most).
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from trainplane.api import names
+from trainplane.api.podindex import PodIndex, read_index
 from trainplane.hub.errors import PodRefusedError
 from trainplane.kube.codec import decoder
 from trainplane.kube.resource import Key
@@ -199,15 +200,6 @@ class Status(_Part, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
-class Place(NamedTuple):
-    """Where in its step a pod stands; the pod that comes after it has the same place."""
-
-    job: int
-    """Its Job among the step's."""
-    pod: int
-    """Its index in the Job."""
-
-
 class Pod(_Part, frozen=True):
     """A pod. Made by `parse` alone, so whoever has one need not judge it again."""
 
@@ -233,14 +225,12 @@ class Pod(_Part, frozen=True):
     @property
     def step(self) -> str:
         """The part of the TrainJob that it is: the name of its replicated job, empty for a pod without one."""
-        return (self.metadata.labels or {}).get(names.LABEL_REPLICATED_JOB, "")
+        return self.index.replicated_job
 
     @property
-    def place(self) -> Place:
-        """Where in its step it stands."""
-        labels, annotations = self.metadata.labels or {}, self.metadata.annotations or {}
-        index = labels.get(names.ANNOTATION_COMPLETION_INDEX) or annotations.get(names.ANNOTATION_COMPLETION_INDEX)
-        return Place(int(labels.get(names.LABEL_JOB_INDEX) or 0), int(index or 0))
+    def index(self) -> PodIndex:
+        """Where in its TrainJob it stands; the pod that comes after it has the same."""
+        return read_index(self.metadata.labels or {}, self.metadata.annotations or {})
 
     @property
     def containers(self) -> tuple[str, ...]:

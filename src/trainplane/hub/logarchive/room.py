@@ -71,7 +71,7 @@ class Room:
         freed = shrink(job, goal)
         self.charge(job, NOTHING - freed)
         if freed != NOTHING:
-            job.tell()
+            job.news.notify()
         return freed != NOTHING
 
     def evict(self, namespace: Namespace | None, cost: Usage, writer: KeptJob | None) -> bool:

@@ -20,6 +20,7 @@ from trainplane.hub.logarchive.retention import NOTHING, Usage
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.hub.logarchive.keptjob import KeptJob, KeptPod
 
 
@@ -37,10 +38,10 @@ def shrink(job: KeptJob, goal: Usage) -> Usage:
 
 
 def _former_pods(job: KeptJob, _: Usage) -> Iterator[Usage]:
-    last: dict[tuple[str, tuple[int, int]], KeptPod] = {}
+    last: dict[PodIndex, KeptPod] = {}
     for pod in in_turn(job.pods.values()):
-        last[pod.step, pod.place] = pod
-    yield from _remove(job, [pod for pod in job.pods.values() if last[pod.step, pod.place] is not pod])
+        last[pod.index] = pod
+    yield from _remove(job, [pod for pod in job.pods.values() if last[pod.index] is not pod])
 
 
 def _former_runs(job: KeptJob, _: Usage) -> Iterator[Usage]:

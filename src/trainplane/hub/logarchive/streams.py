@@ -11,16 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from trainplane.kube.logfollower import TURN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 log = logging.getLogger(__name__)
-
-TURN_SECONDS: Final = 10.0
-"""Seconds between two readings of a log that has no place to be followed: a thousand such are a hundred requests a
-second for their cluster."""
 
 
 class Streams:

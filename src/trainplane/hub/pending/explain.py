@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO
 from trainplane.hub.pending.advice import holders, suggestions
@@ -21,8 +20,9 @@ from trainplane.hub.pending.answer import Answer, Cause, ClusterAnswer
 from trainplane.hub.pending.assessment import Assessment
 from trainplane.hub.pending.facts import Facts, dispatching_check, gather
 from trainplane.hub.pending.state import causes_after_quota, causes_of_job, causes_of_queues, sentence
-from trainplane.hub.pending.workload import QUOTA_RESERVED, condition, holds, message_of
+from trainplane.hub.pending.workload import QUOTA_RESERVED, condition, message_of
 from trainplane.hub.workers import WORKER_SECONDS
+from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,9 +106,10 @@ def explain(facts: Facts) -> Answer:
 def _not_queued(facts: Facts) -> tuple[State, str] | None:
     """Return what a job does that is not queued."""
     job = facts.job
-    for kind in (names.COMPLETE, names.FAILED):
-        if holds(job, kind):
-            return "Finished", f"It is not queued: it is {kind}. {sentence(message_of(job, kind))}".strip()
+    end = finish(conditions_of(job))
+    if end is not None:
+        why = sentence(str(end.get("message") or ""))
+        return "Finished", f"It is not queued: it is {end['type']}. {why}".strip()
     if trees.get(job, "metadata", "deletionTimestamp"):
         return "Deleting", "It is not queued: it is being deleted."
     if trees.get(job, "spec", "suspend"):

@@ -19,26 +19,24 @@ from trainplane.hub.pending import shapes
 from trainplane.hub.pending.quota import QuotaTree
 from trainplane.hub.pending.workload import FINISHED, holds
 from trainplane.hub.placement import newest
-from trainplane.hub.resources import (
+from trainplane.hub.workers import WORKER_SECONDS, answering
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.errors import DecodeError, ForbiddenError, NotFoundError
+from trainplane.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     CLUSTER_TRAINING_RUNTIMES,
     COHORTS,
     EVENTS,
-    LABEL_JOB_UID,
     LOCAL_QUEUES,
     MULTIKUEUE_CONFIGS,
-    MULTIKUEUE_CONTROLLER,
     NAMESPACES,
     NODES,
     RESOURCE_FLAVORS,
+    TRAIN_JOBS,
     TRAINING_RUNTIMES,
-    TRAINJOBS,
     WORKLOADS,
 )
-from trainplane.hub.workers import WORKER_SECONDS, answering
-from trainplane.kube.clock import SystemClock
-from trainplane.kube.errors import DecodeError, ForbiddenError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -139,7 +137,7 @@ def checks_of(queue: Tree | None) -> tuple[str, ...]:
 def dispatching_check(facts: Facts, queue: Tree | None) -> Tree | None:
     """Return the check by which a ClusterQueue sends jobs to workers, or None."""
     mine = (check for check in facts.checks or () if check["metadata"]["name"] in checks_of(queue))
-    return next((c for c in mine if trees.get(c, "spec", "controllerName") == MULTIKUEUE_CONTROLLER), None)
+    return next((c for c in mine if trees.get(c, "spec", "controllerName") == names.MANAGED_BY_MULTIKUEUE), None)
 
 
 async def gather(
@@ -166,14 +164,14 @@ async def gather(
         KubeError: the cluster itself could not be read; what is wrong with a worker stands in `Facts.workers`.
     """
     try:
-        job = await client.get(TRAINJOBS, name, namespace)
+        job = await client.get(TRAIN_JOBS, name, namespace)
     except NotFoundError as error:
         raise NoSuchTrainJobError(namespace, name) from error
-    if problem := shapes.fault(TRAINJOBS.plural, job):
+    if problem := shapes.fault(TRAIN_JOBS.plural, job):
         raise UnreadableError(f"TrainJob {namespace}/{name} cannot be read: {problem}")
     clock = clock or SystemClock()
     now = clock.now()
-    labels = {LABEL_JOB_UID: job["metadata"]["uid"]}
+    labels = {names.LABEL_JOB_UID: job["metadata"]["uid"]}
     workloads, runtime, facts = await asyncio.gather(
         client.list_all(WORKLOADS, namespace, labels=labels),
         _runtime_exists(client, job),
@@ -256,7 +254,7 @@ async def _add_holders(client: Client, facts: Facts) -> Facts:
     holding = [one for found in lists for one in found or () if not holds(one, FINISHED)]
     keys = [(one["metadata"]["namespace"], owner["name"]) for one in holding if (owner := train_job_of(one))]
     asked = keys[:HOLDERS_ASKED]
-    jobs = await asyncio.gather(*(_get(client, TRAINJOBS, name, namespace) for namespace, name in asked))
+    jobs = await asyncio.gather(*(_get(client, TRAIN_JOBS, name, namespace) for namespace, name in asked))
     known = {key: job for key, job in zip(asked, jobs, strict=True) if job is not None}
     return replace(facts, holding=tuple(holding), holding_jobs=known)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from trainplane.api.declaration import Moment  # noqa: TC001 msgspec reads annotations as it runs
 from trainplane.api.quantity import Quantity
-from trainplane.hub.resources import (
+from trainplane.resources import (
     ADMISSION_CHECKS,
     CLUSTER_QUEUES,
     COHORTS,
@@ -22,7 +22,7 @@ from trainplane.hub.resources import (
     NAMESPACES,
     NODES,
     RESOURCE_FLAVORS,
-    TRAINJOBS,
+    TRAIN_JOBS,
     WORKLOADS,
 )
 
@@ -466,7 +466,7 @@ class Event(Object):
 
 
 _SHAPES: Final[dict[str, type[Shape]]] = {
-    TRAINJOBS.plural: TrainJob,
+    TRAIN_JOBS.plural: TrainJob,
     WORKLOADS.plural: Workload,
     LOCAL_QUEUES.plural: LocalQueue,
     CLUSTER_QUEUES.plural: Queue,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.hub.pending.nodes import Requests
 
-ANNOTATION_GATES: Final = "kueue.x-k8s.io/admission-gated-by"
 """On a job and its Workload: who must agree before Kueue looks at it, comma-separated."""
 
 FINISHED: Final = "Finished"
@@ -122,7 +121,7 @@ def _backs_off(workload: Tree, now: datetime) -> bool:
 
 def gates_of(obj: Tree | None) -> tuple[str, ...]:
     """Return who must still agree to an object's admission."""
-    text = trees.get(obj, "metadata", "annotations", ANNOTATION_GATES) or ""
+    text = trees.get(obj, "metadata", "annotations", names.ANNOTATION_ADMISSION_GATES) or ""
     return tuple(gate.strip() for gate in text.split(",") if gate.strip())
 
 

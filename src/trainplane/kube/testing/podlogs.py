@@ -6,7 +6,6 @@ followed stream ends when its run does; `previous` is the run before the last; a
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from aiohttp import web
 
 from trainplane.kube.errors import BadRequestError
+from trainplane.kube.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ class ContainerLogs:
     """Streams that were opened so far."""
 
     def __post_init__(self) -> None:
-        self._news = asyncio.Event()
+        self._news = Notifier()
         self._breaches: list[Breach] = []
         self._readers = 0
 
@@ -59,12 +59,12 @@ class ContainerLogs:
     def write(self, moment: int, text: bytes) -> None:
         """Let the container print a line."""
         self.runs[-1].lines.append((moment, text))
-        self._wake()
+        self._news.notify()
 
     def end(self) -> None:
         """Let the run end."""
         self.runs[-1].ended = True
-        self._wake()
+        self._news.notify()
 
     def restart(self) -> None:
         """Let the container end and begin anew."""
@@ -79,11 +79,7 @@ class ContainerLogs:
     def breach(self, how: Breach) -> None:
         """Break every open stream."""
         self._breaches.append(how)
-        self._wake()
-
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        self._news.notify()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a request for the log."""
@@ -106,7 +102,7 @@ class ContainerLogs:
         since = _since(request.query)
         breaches = len(self._breaches)
         while True:
-            news = self._news
+            news = self._news.next
             while sent < len(run.lines):
                 moment, text = run.lines[sent]
                 sent += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,6 +10,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from trainplane.kube.errors import BadRequestError
+from trainplane.kube.notifier import Notifier
 from trainplane.kube.testing.podlogs import ContainerLogs
 
 if TYPE_CHECKING:
@@ -45,25 +45,21 @@ class PodServer:
     """Logs by pod and container, with times, for requests that name a container which is here."""
 
     def __post_init__(self) -> None:
-        self._news = asyncio.Event()
+        self._news = Notifier()
 
     def write_log(self, key: Key, chunk: bytes) -> None:
         """Let a container print."""
         self.logs[key].append(chunk)
-        self._wake()
+        self._news.notify()
 
     def finish(self, key: Key) -> None:
         """Let a container end, and with it the logs that are followed."""
         self.finished.add(key)
-        self._wake()
+        self._news.notify()
 
     async def serve(self, request: web.Request, key: Key, subresource: str) -> web.StreamResponse:
         """Answer a request for logs or exec."""
         return await (self._log(request, key) if subresource == "log" else self._exec(request))
-
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
 
     async def _log(self, request: web.Request, key: Key) -> web.StreamResponse:
         container = (key, request.query.get("container", ""))
@@ -73,7 +69,7 @@ class PodServer:
         await response.prepare(request)
         sent = 0
         while True:
-            news = self._news
+            news = self._news.next
             for chunk in self.logs[key][sent:]:
                 await response.write(chunk)
                 sent += 1

@@ -17,7 +17,7 @@ from tests.security.fuzz.mutations import Mutator
 from tests.security.fuzz.pems import CERTIFICATE, KEY
 from tests.security.fuzz.target import BrokenPromiseError, Target
 from trainplane.hub.errors import WorkerCredentialsError
-from trainplane.hub.workers import Source, config_of
+from trainplane.hub.workers import WorkerKubeconfig, config_of
 from trainplane.kube.credentials import StaticCredentials
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Kubeconfigs(Target):
         except UnicodeDecodeError:
             text = data.decode("latin-1")  # a Secret that is no UTF-8 is refused before, see `Workers.source`
         try:
-            config = config_of(Source("worker1", "Secret kueue-system/worker1", text))
+            config = config_of(WorkerKubeconfig("worker1", "Secret kueue-system/worker1", text))
         except WorkerCredentialsError as error:
             for one in _chain(error):
                 if any(secret in text for secret in _SECRETS for text in (str(one), repr(one.args))):

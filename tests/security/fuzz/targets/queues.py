@@ -9,10 +9,10 @@ import msgspec
 
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import BrokenPromiseError, Target
-from tests.unit.hub import queued_world as world
+from tests.unit.hub import pending_world as world
+from trainplane.api import names
 from trainplane.hub.errors import HubError
 from trainplane.hub.pending.explain import answer
-from trainplane.hub.resources import LABEL_JOB_UID
 from trainplane.kube.client import Client
 from trainplane.kube.codec import decode
 from trainplane.kube.errors import KubeError, NotFoundError
@@ -63,7 +63,7 @@ class _Workers:
 def _seed() -> Tree:
     job = world.job(managedBy="kueue.x-k8s.io/multikueue")
     mine = world.workload(clusterName=None, resourceRequests=[{"name": "node", "resources": {world.GPU: "8"}}])
-    mine["metadata"]["labels"] = {LABEL_JOB_UID: "uid-job"}
+    mine["metadata"]["labels"] = {names.LABEL_JOB_UID: "uid-job"}
     other = world.holder("other", "4")
     queue = world.cluster_queue(
         used="4", cohortName="co", admissionChecksStrategy={"admissionChecks": [{"name": "mk"}]}

@@ -174,7 +174,7 @@ class Readings(Target):
         for shown in (told, told.cause, *told.steps, *read_events(events)):
             str(shown).encode()
             if shown is not None:
-                shown._repr_html_().encode()
+                (shown._repr_html_() or "").encode()
         read_line("node-0", str(case.get("line")).encode())
         if "runtime" in case:
             try:

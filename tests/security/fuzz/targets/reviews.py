@@ -27,8 +27,8 @@ from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.patches import json_patch
 from trainplane.kube.webhook import WebhookServer
+from trainplane.operator.apply import Writer
 from trainplane.operator.errors import RuntimeUnsupportedError
-from trainplane.operator.resources import JOB_SETS
 from trainplane.operator.runtimes import Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
@@ -40,9 +40,9 @@ from trainplane.operator.webhooks import (
     VALIDATE_TRAINING_RUNTIME,
     Webhooks,
 )
-from trainplane.operator.writer import Writer
 from trainplane.render.errors import PluginFailedError, RenderError
 from trainplane.render.pipeline import Pipeline
+from trainplane.resources import JOB_SETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -15,14 +15,14 @@ from trainplane.api import document, names
 from trainplane.api.meta import ObjectMeta
 from trainplane.api.trainjob import RuntimeRef, TrainJob
 from trainplane.operator import yamltext
+from trainplane.operator.apply import Writer
 from trainplane.operator.errors import OperatorError
-from trainplane.operator.resources import CONFIG_MAPS
 from trainplane.operator.runtimes import Runtimes, digest_of
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
-from trainplane.operator.writer import Writer
 from trainplane.render.errors import PluginFailedError, RenderError
 from trainplane.render.pipeline import Pipeline
+from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,7 +21,9 @@ from trainplane.kube.codec import Lines, decode_event, decode_page, error_from_s
 from trainplane.kube.errors import KubeError
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.operator import deadline, events, status
+from trainplane.lifecycle import deadline, events
+from trainplane.lifecycle.status import observe
+from trainplane.operator import status
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.stores import Stores
 
@@ -202,7 +204,7 @@ class Watches(Target):
             return "unreadable"
         if job is None:
             return "jobset"
-        after = status.observe(job.view, jobset, self._clock.now())
+        after = observe(job.view, jobset.status if jobset else None, self._clock.now())
         deadline.seconds_left(job.view, after.conditions, self._clock.now())
         patch = status.merge_patch(job.view, after)
         msgspec.json.encode(patch)

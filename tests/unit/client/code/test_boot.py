@@ -89,7 +89,7 @@ def test_torch_that_is_not_there_is_said(shipment: Shipment, node: Node) -> None
     done = node.run(shipment)
     assert done.returncode == 1
     assert done.stderr == (
-        "trainplane: the runtime starts torch, which this image has not got: choose another image or runtime\n"
+        "trainplane: the runtime starts torch, which is not installed here: install it, or choose another runtime\n"
     )
 
 
@@ -118,7 +118,7 @@ def test_ranks_that_fail_fail_the_launcher(laptop: Laptop, node: Node) -> None:
 
 def test_mpirun_that_is_not_there_is_said(shipment: Shipment, node: Node) -> None:
     node.env |= {boot.OPENMPI[0]: "hosts", "PATH": "/nowhere"}
-    assert "starts mpirun, which this image has not got" in node.run(shipment).stderr
+    assert "starts mpirun, which is not installed here" in node.run(shipment).stderr
 
 
 def test_processes_of_one_node_may_unpack_at_once(laptop: Laptop, node: Node) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tests.unit.client.reading.documents import NAMESPACE, condition, ended, pod, train_job
 from trainplane.client.backends.kubernetes import KubernetesBackend
-from trainplane.client.backends.kubernetes.resources import PODS, TRAIN_JOBS
 from trainplane.client.types.backends import KubernetesBackendConfig
 from trainplane.kube.resource import Key
+from trainplane.resources import PODS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

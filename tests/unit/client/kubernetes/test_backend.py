@@ -11,19 +11,14 @@ import pytest
 from tests.unit.client.kubernetes.stage import PATIENCE
 from tests.unit.client.reading.documents import NAMESPACE, at, condition, ended, event, pod, runtime, train_job, waiting
 from trainplane.client.backends.kubernetes import KubernetesBackend
-from trainplane.client.backends.kubernetes.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    EVENTS,
-    PODS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, UnreachableError
 from trainplane.client.types.backends import KubernetesBackendConfig
 from trainplane.kube.errors import ApiError
+from trainplane.kube.errors import ForbiddenError as Forbidden
 from trainplane.kube.errors import InvalidError as Invalid
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.faults import Drop, Refuse
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,34 +67,27 @@ class TestRuntimes:
 
 
 class TestSubmit:
-    async def test_is_one_request(self, stage: Stage) -> None:
-        assert await stage.backend.submit(document(kind="TrainingRuntime")) == "a"
+    @pytest.mark.parametrize("kind", ["TrainingRuntime", "ClusterTrainingRuntime"])
+    async def test_is_one_request_for_the_kind_that_was_said(self, stage: Stage, kind: str) -> None:
+        assert await stage.backend.submit(document(kind=kind)) == "a"
         assert len(stage.server.requests) == 1
         stored = stage.server.objects(TRAIN_JOBS)[Key(NAMESPACE, "a")]
-        assert stored["spec"]["runtimeRef"] == {"name": "torch", "kind": "TrainingRuntime"}
+        assert stored["spec"]["runtimeRef"] == {"name": "torch", "kind": kind}
         assert KIND not in (stored["metadata"].get("annotations") or {})
 
-    @pytest.mark.parametrize("ref", [{}, {"kind": "ClusterTrainingRuntime"}], ids=["name alone", "the default"])
-    async def test_leaves_the_kind_of_a_name_to_the_operator(self, stage: Stage, ref: dict[str, str]) -> None:
-        await stage.backend.submit(document(**ref))
+    async def test_leaves_the_kind_of_a_name_alone_to_the_operator(self, stage: Stage) -> None:
+        await stage.backend.submit(document())
         (asked,) = stage.server.requests
         stored = stage.server.objects(TRAIN_JOBS)[Key(NAMESPACE, "a")]
         assert stored["metadata"]["annotations"][KIND] == "any"
         assert stored["spec"]["runtimeRef"]["kind"] == "ClusterTrainingRuntime"
         assert asked.query["fieldManager"] == "trainplane-sdk"
 
-    @pytest.mark.parametrize(
-        "words",
-        [
-            'spec.runtimeRef: there is no ClusterTrainingRuntime "torch": create it first',
-            'ClusterTrainingRuntime.trainer.kubeflow.org "torch" not found',
-        ],
-        ids=["ours", "the reference's"],
-    )
-    async def test_names_the_namespaces_only_after_a_refusal_that_says_so(
-        self, stage: Stage, monkeypatch: pytest.MonkeyPatch, words: str
+    @pytest.mark.parametrize("refusal", [Invalid("in some words"), Forbidden("in others")], ids=["422", "403"])
+    async def test_names_the_namespaces_after_a_refusal_where_the_cluster_has_none(
+        self, stage: Stage, monkeypatch: pytest.MonkeyPatch, refusal: ApiError
     ) -> None:
-        kinds = _refusing(stage, monkeypatch, Invalid(words), "ClusterTrainingRuntime")
+        kinds = _refusing(stage, monkeypatch, refusal, "ClusterTrainingRuntime")
         assert await stage.backend.submit(document()) == "a"
         assert kinds == ["ClusterTrainingRuntime", "TrainingRuntime"]
 
@@ -111,12 +99,21 @@ class TestSubmit:
         with pytest.raises(RefusedError, match=words):
             await stage.backend.submit(document())
 
-    async def test_does_not_ask_twice_after_another_refusal(
+    async def test_does_not_ask_twice_where_the_cluster_has_the_runtime(
         self, stage: Stage, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        stage.server.put(CLUSTER_TRAINING_RUNTIMES, runtime("torch", "ClusterTrainingRuntime"))
         kinds = _refusing(stage, monkeypatch, Invalid("spec.trainer: wrong"), "ClusterTrainingRuntime")
         with pytest.raises(RefusedError, match=r"TrainJob a cannot be created: spec\.trainer: wrong"):
             await stage.backend.submit(document())
+        assert len(kinds) == 1
+
+    async def test_does_not_ask_twice_for_a_kind_that_was_said(
+        self, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kinds = _refusing(stage, monkeypatch, Invalid("no such"), "ClusterTrainingRuntime")
+        with pytest.raises(RefusedError, match="no such"):
+            await stage.backend.submit(document(kind="ClusterTrainingRuntime"))
         assert len(kinds) == 1
 
     async def test_a_name_that_is_taken(self, stage: Stage) -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.client.kubernetes.stage import PATIENCE
 from tests.unit.client.reading.documents import at, condition, ended, train_job
-from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.errors import NotFoundError, RefusedError
 from trainplane.kube.testing.faults import Refuse
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from tests.unit.client.kubernetes.stage import Stage

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.client.reading.documents import NAMESPACE, train_job
-from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, replace, scaled
 from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import TransportError
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.faults import Refuse
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from tests.unit.client.kubernetes.stage import Stage

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainplane.client.backends.local.pods import Place, Plan, plan_of, pod_at
+from trainplane.api.podindex import PodIndex
+from trainplane.client.backends.local.pods import LocalJobSet, pod_at, read_jobset
 from trainplane.client.backends.local.runner import Launch
 
 Tree = dict[str, Any]
@@ -17,21 +18,27 @@ def job(name: str = "node", pods: int = 2, *, spec: Tree | None = None, pod: Tre
     return {"name": name, "template": {"spec": body}, **more}
 
 
-def plan(*jobs: Tree, **spec: Any) -> Plan:
+def plan(*jobs: Tree, **spec: Any) -> LocalJobSet:
     jobset = {"metadata": {"name": "a"}, "spec": {"replicatedJobs": list(jobs or (job(),)), **spec}}
-    return plan_of(jobset, "uid-1")
+    return read_jobset(jobset, "uid-1")
 
 
-def pod(place: Place | None = None, **changes: Any) -> Tree:
+def pod(place: PodIndex | None = None, **changes: Any) -> Tree:
     return pod_at(
-        plan(**changes), place or Place("node", 0, 0), suffix="x", attempt=0, now=NOW, address="10.0.0.2", machine="m"
+        plan(**changes),
+        place or PodIndex("node", 0, 0),
+        suffix="x",
+        attempt=0,
+        now=NOW,
+        address="10.0.0.2",
+        machine="m",
     )
 
 
 def launch(container: Tree | None = None, **more: Any) -> Launch:
     fields: Tree = {
         "pod": pod(),
-        "place": Place("node", 0, 1),
+        "place": PodIndex("node", 0, 1),
         "container": {"name": "node", "image": "i", **(container or {})},
         "identity": "a-node-0-1-x.node",
         "command": ["run"],

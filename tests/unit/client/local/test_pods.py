@@ -1,20 +1,21 @@
 from __future__ import annotations
 
 from tests.unit.client.local.documents import NOW, job, plan
-from trainplane.client.backends.local.pods import COMPLETE, ON_FAILURE, READY, Place, main_container, pod_at
+from trainplane.api.podindex import PodIndex
+from trainplane.client.backends.local.pods import COMPLETE, ON_FAILURE, READY, main_container, pod_at
 
 
 def test_a_jobset_becomes_its_pods_in_order() -> None:
     made = plan(job("launcher", 1), job("node", 2, replicas=2))
     assert list(made.places) == [
-        Place("launcher", 0, 0),
-        Place("node", 0, 0),
-        Place("node", 0, 1),
-        Place("node", 1, 0),
-        Place("node", 1, 1),
+        PodIndex("launcher", 0, 0),
+        PodIndex("node", 0, 0),
+        PodIndex("node", 0, 1),
+        PodIndex("node", 1, 0),
+        PodIndex("node", 1, 1),
     ]
-    assert made.hostname(Place("node", 1, 0)) == "a-node-1-0"
-    assert made.number(Place("node", 1, 0)) == 3
+    assert made.hostname(PodIndex("node", 1, 0)) == "a-node-1-0"
+    assert made.number(PodIndex("node", 1, 0)) == 3
 
 
 def test_silence_means_no_retry_in_place_and_one_pod() -> None:
@@ -51,7 +52,9 @@ def test_a_pod_is_labelled_as_jobset_does_and_holds_no_code() -> None:
     template = {"metadata": {"labels": {"team": "a"}}}
     entry = job(spec=None)
     entry["template"]["spec"]["template"] |= template
-    pod = pod_at(plan(entry), Place("node", 0, 1), suffix="abcde", attempt=2, now=NOW, address="1.2.3.4", machine="m")
+    pod = pod_at(
+        plan(entry), PodIndex("node", 0, 1), suffix="abcde", attempt=2, now=NOW, address="1.2.3.4", machine="m"
+    )
     labels = pod["metadata"]["labels"]
     assert pod["metadata"]["name"] == "a-node-0-1-abcde"
     assert labels["jobset.sigs.k8s.io/jobset-name"] == "a"

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.client.local.documents import job, plan
+from trainplane.api.podindex import PodIndex
 from trainplane.client.backends.local import machine, processes
-from trainplane.client.backends.local.pods import Place
 from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ def test_gpus_are_taken_one_after_the_other_by_those_that_ask(monkeypatch: pytes
     two = {"containers": [{"name": "node", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}
     made = plan(job("dataset-initializer", 1), job("launcher", 1), job("node", 2, pod=two))
     node, init = two["containers"][0], {"name": "node"}
-    assert [list(machine.gpu_numbers(made, Place("node", 0, index), node)) for index in range(2)] == [[0, 1], [2, 3]]
-    assert not machine.gpu_numbers(made, Place("dataset-initializer", 0, 0), init)
+    assert [list(machine.gpu_numbers(made, PodIndex("node", 0, index), node)) for index in range(2)] == [[0, 1], [2, 3]]
+    assert not machine.gpu_numbers(made, PodIndex("dataset-initializer", 0, 0), init)
     monkeypatch.setattr(machine, "gpu_count", lambda: 3)
     with pytest.raises(InvalidError, match="all nodes together ask for 4 GPUs; this machine has 3"):
         machine.must_have_gpus(made)

@@ -15,7 +15,7 @@ from trainplane.client.backends.local.keys import draw_keys, make_kept
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
 from trainplane.client.backends.local.supervisor import Supervisor, name_steps
-from trainplane.client.errors import EngineError, InvalidError, RefusedError
+from trainplane.client.errors import EngineError, InvalidError
 from trainplane.render.plan import CreateOnce
 from trainplane.render.plugins.mpi import make_keys
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
     from pathlib import Path
 
-    from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.api.podindex import PodIndex
+    from trainplane.client.backends.local.pods import LocalJobSet
+    from trainplane.lifecycle.events import EventContent
 
 Tree = dict[str, Any]
 
@@ -61,16 +62,16 @@ class FakeRunner:
         self.cleaned = 0
         self.refuses: list[Exception] = []
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         self.plan = plan
         return ()
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         self.plan = plan
         self.prepared += 1
 
-    def address(self, place: Place) -> str:
-        return f"10.0.0.{place.number}"
+    def address(self, place: PodIndex) -> str:
+        return f"10.0.0.{place.completion_index}"
 
     def translate(self, text: str) -> str:
         return text
@@ -301,14 +302,6 @@ async def test_a_pod_is_ready_when_its_probe_says_so(stages: Callable[..., Stage
 def test_steps_are_called_as_on_a_cluster() -> None:
     made = render(job(), runtime()).plan
     assert list(name_steps(made, job()).values()) == ["node-0", "node-1"]
-
-
-def test_what_a_cluster_refuses_is_refused() -> None:
-    reserved = {"numNodes": 1, "env": [{"name": "PET_NNODES", "value": "3"}]}
-    with pytest.raises(RefusedError, match=r"TrainJob a is refused: spec\.trainer\.env.*PET_NNODES"):
-        render(job(trainer=reserved), runtime())
-    with pytest.raises(RefusedError, match=r"spec\.trainer\.numNodes"):
-        render(job(trainer={"numNodes": "many"}), runtime())
 
 
 def test_what_has_no_effect_is_told() -> None:

@@ -65,7 +65,7 @@ def test_each_sets_its_field() -> None:
         "labels": {"kueue.x-k8s.io/queue-name": "team", "kueue.x-k8s.io/priority-class": "high"},
     }
     assert composed["spec"] == {
-        "runtimeRef": {"name": "torch", "kind": "ClusterTrainingRuntime"},
+        "runtimeRef": {"name": "torch"},
         "trainer": {"numProcPerNode": 4},
         "suspend": True,
         "activeDeadlineSeconds": 60,

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from tests.unit.client.reading.documents import at, condition, ended, pod, runtime, train_job, waiting
 from trainplane.api import tree as trees
-from trainplane.client.reading.jobs import count_nodes, finished_at, is_finished, read_job
+from trainplane.client.reading.jobs import count_nodes, finished_at, read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.reading.steps import name_places, read_steps
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 SUSPENDED = condition("Suspended", "Suspended")
 RESUMED = condition("Suspended", "Resumed", status="False")
@@ -30,7 +31,7 @@ class TestStatus:
     def test_conditions_end_it_whatever_pods_say(self, kind: str) -> None:
         job = train_job(nodes=1, conditions=[SUSPENDED, condition(kind)])
         assert status(job, pod()) == kind
-        assert is_finished(job)
+        assert is_finished(conditions_of(job))
         assert finished_at(job) == datetime(2026, 11, 15, 5, 0, 59, tzinfo=UTC)
 
     def test_a_condition_that_is_false_says_nothing(self) -> None:

@@ -73,7 +73,7 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> I
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
-    path = names.status_path("ns", "job")
+    path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/job/status"
     monkeypatch.setenv(names.STATUS_URL, f"https://localhost:{server.server_address[1]}{path}")
     monkeypatch.setenv(names.STATUS_CA_CERT, str(tmp_path / "ca_crt"))
     monkeypatch.setenv(names.STATUS_TOKEN, str(tmp_path / "token"))

@@ -60,7 +60,7 @@ def test_nothing_said_is_the_runtime_alone() -> None:
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": "drawn"},
-        "spec": {"runtimeRef": {"name": "torch-distributed", "kind": "ClusterTrainingRuntime"}},
+        "spec": {"runtimeRef": {"name": "torch-distributed"}},
     }
 
 

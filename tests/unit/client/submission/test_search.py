@@ -7,7 +7,6 @@ import bz2
 import gzip
 import io
 import lzma
-import os
 import pickle
 import sysconfig
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.size import FULL
 from tests.unit.client.submission.drawn import drawn, pem, secrets
 from trainplane.client.submission import forms, search
 
@@ -176,7 +176,6 @@ def test_nothing_is_found_in_all_of_python_and_of_the_installed_packages() -> No
     assert count + more > 5000
 
 
-FULL = os.environ.get("FULL") == "1"
 WORDS = sorted({word for form in forms.FORMS for word in form.words})
 FILLINGS = (
     b"",

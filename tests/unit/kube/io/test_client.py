@@ -169,6 +169,14 @@ class TestApply:
         assert asked.headers["Content-Type"] == "application/apply-patch+yaml"
         assert asked.query == {"fieldManager": "us", "force": "false"}
 
+    async def test_who_writes_is_said_once(self, server: FakeServer, client: Client) -> None:
+        ours = Client(client.transport, field_manager="ours")
+        await ours.permitted(lambda: None).apply(PODS, pod("a"))
+        async with ours.apart() as apart:
+            await apart.apply(PODS, pod("b"))
+        await client.apply(PODS, pod("c"))
+        assert [each.query["fieldManager"] for each in server.requests] == ["ours", "ours", "trainplane"]
+
     async def test_a_lost_answer_is_asked_for_again(self, server: FakeServer, client: Client) -> None:
         server.add_fault(Drop(acted=True))
         assert (await client.apply(PODS, pod("a", spec={"x": 1})))["spec"] == {"x": 1}

@@ -8,13 +8,13 @@ import pytest
 
 from trainplane.kube.credentials import (
     Credential,
-    ExecCredentials,
     StaticCredentials,
     TokenFile,
     basic,
     bearer,
 )
 from trainplane.kube.errors import CredentialError
+from trainplane.kube.execplugin import ExecCredentials
 from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:

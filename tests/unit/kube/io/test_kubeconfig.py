@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from trainplane.kube.config import Config, load_config
-from trainplane.kube.credentials import Credential, ExecCredentials, TokenFile, bearer
+from trainplane.kube.credentials import Credential, TokenFile, bearer
 from trainplane.kube.errors import ConfigError
-from trainplane.kube.execplugin import API_VERSIONS
+from trainplane.kube.execplugin import API_VERSIONS, ExecCredentials
+from trainplane.kube.loading import load_config
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from trainplane.kube.config import Config
 
 Tree = dict[str, Any]
 

@@ -11,8 +11,8 @@ from aiohttp import web
 from tests.unit.kube.io.support import until
 from trainplane.kube import errors
 from trainplane.kube.config import Config
-from trainplane.kube.credentials import Credential, ExecCredentials, StaticCredentials, TokenFile, bearer
-from trainplane.kube.execplugin import API_VERSIONS, ExecPlugin
+from trainplane.kube.credentials import Credential, StaticCredentials, TokenFile, bearer
+from trainplane.kube.execplugin import API_VERSIONS, ExecCredentials, ExecPlugin
 from trainplane.kube.limiter import LimiterSettings
 from trainplane.kube.resource import PODS
 from trainplane.kube.testing.faults import Drop, Hang, Refuse

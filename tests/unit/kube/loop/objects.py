@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
 import msgspec
 from hypothesis import settings
 
+from tests.size import FULL
 from trainplane.kube.resource import Resource
 
 THINGS = Resource("example.com", "v1", "things", "Thing")
@@ -45,5 +45,5 @@ def seeded(seed: int) -> Random:
 
 def effort(examples: int, steps: int) -> settings:
     """Return how hard a state machine is tried: so many examples, twenty times as many with FULL=1."""
-    more = 20 if os.environ.get("FULL") == "1" else 1
+    more = 20 if FULL else 1
     return settings(max_examples=examples * more, stateful_step_count=steps, deadline=None)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.container.engine import find_engine
+from trainplane.client.backends.container.runner import ContainerRunner
 from trainplane.client.backends.local.backend import LocalBackend
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.types.backends import ContainerBackendConfig
 
 
@@ -40,6 +42,9 @@ class ContainerBackend(LocalBackend):
             "remote": bool(self.config.container_host),
             "keep": not self.config.auto_remove,
         }
+
+    def _runner(self, folder: JobFolder) -> ContainerRunner:
+        return ContainerRunner(folder, folder.read("settings") or {})
 
     def _adapt(self, runtime: Tree) -> Tree:
         """Give initializers the images and the time that the configuration says."""

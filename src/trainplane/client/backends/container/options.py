@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import Quantity
 from trainplane.client.errors import InvalidError
@@ -42,8 +43,9 @@ def create_options(
     """
     labels = launch.pod["metadata"]["labels"]
     yield from ("--name", launch.identity)
-    yield from ("--label", f"{LABEL_JOB}={labels['jobset.sigs.k8s.io/jobset-name']}")
-    yield from ("--label", f"{LABEL_STEP}={launch.place.job}-{launch.place.number}", "--label", f"{LABEL_UID}={uid}")
+    yield from ("--label", f"{LABEL_JOB}={labels[names.LABEL_JOBSET_NAME]}")
+    yield from ("--label", f"{LABEL_STEP}={launch.place.replicated_job}-{launch.place.completion_index}")
+    yield from ("--label", f"{LABEL_UID}={uid}")
     if "container" in network:
         yield from ("--network", f"container:{network['container']}")
     else:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from ipaddress import IPv4Network
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.container.engine import Engine
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
+    from trainplane.lifecycle.events import EventContent
 
 NETWORKS: Final = ipaddress.IPv4Network("10.192.0.0/11")
 """Where networks of jobs are taken from."""
@@ -49,10 +50,10 @@ class ContainerRunner:
         self._folder = folder
         self._settings = settings
         self._engine: Engine = engine_of(settings)
-        self._plan: Plan | None = None
+        self._plan: LocalJobSet | None = None
         self._network: IPv4Network | None = None
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what has no effect on containers; refuse what cannot be had."""
         for job, container in plan.containers:
             if not container.get("image"):
@@ -63,7 +64,7 @@ class ContainerRunner:
             return [ignored("imagePullSecrets", f"use `{self._engine.name} login`")]
         return []
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Make the job's network, unless it is there and large enough."""
         self._plan = plan
         size = len(list(plan.places)) + _RESERVED + 1
@@ -83,7 +84,7 @@ class ContainerRunner:
             problem = last_line(done.error)
         raise EngineError(f"{self._engine.name} network create: {problem}")
 
-    def address(self, place: Place) -> str:
+    def address(self, place: PodIndex) -> str:
         """Return the address of a pod in the job's network."""
         if self._plan is None or self._network is None:
             raise EngineError("the runner was not prepared")

@@ -8,30 +8,25 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.failures import translate, translated, words_of
+from trainplane.client.backends.kubernetes.failures import translate, translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.resources import (
-    CLUSTER_TRAINING_RUNTIMES,
-    EVENTS,
-    PODS,
-    TRAIN_JOBS,
-    TRAINING_RUNTIMES,
-)
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
-from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.pods import job_of
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
 from trainplane.kube import errors as kube
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.config import load_config
+from trainplane.kube.loading import load_config
 from trainplane.kube.transport import TransportSettings
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -41,6 +36,7 @@ if TYPE_CHECKING:
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
     from trainplane.kube.clock import Clock
+    from trainplane.kube.resource import Resource
 
 SETTINGS: Final = TransportSettings(streams=4096)
 """A log that is followed holds a stream for each node."""
@@ -112,21 +108,32 @@ class KubernetesBackend:
         """Create a TrainJob; returns its name.
 
         A runtime by name alone may be the namespace's or the cluster's: our operator is asked to choose (see
-        `_with_open_kind`); another operator takes the cluster's, and if it says that there is none, the namespace's is
-        named in a second request.
+        `_with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
+        is named in a second request.
         """
         name = str(trees.get(job, "metadata", "name"))
         with translated(f"TrainJob {name} cannot be created"):
             try:
                 created = await self._create(_with_open_kind(job))
-            except kube.ApiError as refusal:
-                if not _lacks_cluster_runtime(job, refusal):
+            except (kube.ForbiddenError, kube.InvalidError) as refusal:
+                if _names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
                     raise
                 try:
                     created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
                 except kube.ApiError as second:
-                    raise (refusal if _says_not_found(second) else second) from None
+                    raise (refusal if await self._lacks(TRAINING_RUNTIMES, job) else second) from None
         return str(created["metadata"]["name"])
+
+    async def _lacks(self, kind: Resource, job: Tree) -> bool:
+        """Return whether there is no runtime of a kind with the name that a TrainJob gives, as far as can be seen."""
+        name = str(trees.get(job, "spec", "runtimeRef", "name"))
+        try:
+            await self._client.get(kind, name, self.namespace if kind.namespaced else None, type_=bytes)
+        except kube.NotFoundError:
+            return True
+        except kube.KubeError:
+            return False
+        return False
 
     async def _create(self, job: Tree) -> Tree:
         """Create a TrainJob, once: where the answer is lost, look whether it is there."""
@@ -190,7 +197,7 @@ class KubernetesBackend:
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(job) and found.cause and found.cause.step is None:
+            if is_finished(conditions_of(job)) and found.cause and found.cause.step is None:
                 found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
         return found
 
@@ -200,7 +207,7 @@ class KubernetesBackend:
         async with Mirror(self._client, self.namespace, name, self._hub, self._clock) as mirror:
             runtime = await self._runtime_of(mirror.job)
             while not mirror.gone:
-                news = mirror.news
+                news = mirror.news.next
                 job = read_job(mirror.job, mirror.pods, runtime=runtime, view=mirror.view)
                 if job != last:
                     last = job
@@ -293,13 +300,12 @@ def _with_kind(job: Tree, kind: str) -> Tree:
 
 
 def _with_open_kind(job: Tree) -> Tree:
-    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say that it must be one.
+    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say which.
 
     Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
     does not know the annotation takes what the kind says.
     """
-    ref = trees.get(job, "spec", "runtimeRef") or {}
-    if ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) != names.CLUSTER_TRAINING_RUNTIME:
+    if _names_kind(job):
         return job
     annotations = {**(trees.get(job, "metadata", "annotations") or {})}
     annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
@@ -307,13 +313,5 @@ def _with_open_kind(job: Tree) -> Tree:
     return _with_kind(marked, names.CLUSTER_TRAINING_RUNTIME)
 
 
-def _lacks_cluster_runtime(job: Tree, refusal: kube.ApiError) -> bool:
-    ref = trees.get(job, "spec", "runtimeRef") or {}
-    is_cluster = ref.get("kind", names.CLUSTER_TRAINING_RUNTIME) == names.CLUSTER_TRAINING_RUNTIME
-    return is_cluster and _says_not_found(refusal)
-
-
-def _says_not_found(refusal: kube.ApiError) -> bool:
-    """Return whether a refusal is for want of the runtime, in our operator's words or the reference's."""
-    words = words_of(refusal)
-    return "TrainingRuntime" in words and ("there is no " in words or "not found" in words)
+def _names_kind(job: Tree) -> bool:
+    return bool(trees.get(job, "spec", "runtimeRef", "kind"))

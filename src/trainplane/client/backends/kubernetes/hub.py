@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import is_unknown_resource, translate
-from trainplane.client.backends.kubernetes.resources import HUB_TRAIN_JOBS
 from trainplane.client.errors import UnsupportedError
 from trainplane.kube.errors import ApiError, KubeError, NotFoundError
+from trainplane.resources import HUB_TRAIN_JOBS
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree

@@ -18,7 +18,7 @@ from trainplane.kube.query import with_query
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trainplane.client.backends.kubernetes.merging import Source
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -50,7 +50,7 @@ class RankLog:
         self,
         client: Client,
         path: str,
-        source: Source,
+        source: LogStream,
         clock: Clock,
         *,
         role: str,

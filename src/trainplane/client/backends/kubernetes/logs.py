@@ -21,21 +21,21 @@ from trainplane.client.backends.kubernetes.hublog import RankLog
 from trainplane.client.backends.kubernetes.merging import Merger, MergeSettings
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
-from trainplane.client.backends.kubernetes.resources import PODS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.jobs import is_finished
-from trainplane.client.reading.pods import created, place_of
+from trainplane.client.reading.pods import created, index_of
 from trainplane.client.reading.steps import NODE, name_places, number_places
 from trainplane.kube.errors import KubeError
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import PODS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.hub import Hub
-    from trainplane.client.backends.kubernetes.merging import Source
-    from trainplane.client.reading.pods import Place
+    from trainplane.client.backends.kubernetes.merging import LogStream
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -73,7 +73,7 @@ class Reading:
         """Yield what there is; raises NotFoundError for a step that there is not, and where pods and logs are gone."""
         check_steps(job, pods, wanted)
         name = str(trees.get(job, "metadata", "name"))
-        if not pods and is_finished(job):
+        if not pods and is_finished(conditions_of(job)):
             raise NotFoundError(f"the pods of TrainJob {name} are gone, and their logs with them")
         # All must be open at once for none to hold up the others; of very many, lines wait for their turn in memory.
         waiting = MergeSettings.waiting if len(pods) <= STREAMS else sys.maxsize
@@ -103,16 +103,16 @@ class Reading:
                 for place, number in number_places(pods).items()
                 if wanted.has(called[place])
             ]
-        steps = [(called[place], pod) for pod in sorted(pods, key=created) if (place := place_of(pod))]
+        steps = [(called[place], pod) for pod in sorted(pods, key=created) if (place := index_of(pod))]
         return [
             PodLog(self.client, pod, merger.source(step), self.clock, follow=False, tail=wanted.tail)
             for step, pod in steps
             if wanted.has(step)
         ]
 
-    def rank(self, name: str, place: Place, source: Source, **options: Any) -> RankLog:
+    def rank(self, name: str, place: PodIndex, source: LogStream, **options: Any) -> RankLog:
         """Return the reader of a rank of a dispatched job."""
-        return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.role, **options)
+        return RankLog(self.client, self.hub.log_path(name), source, self.clock, role=place.replicated_job, **options)
 
     async def follow(self, name: str, wanted: Wanted) -> AsyncGenerator[LogLine, None]:
         """Yield what is printed from the first line on, until the TrainJob is over."""
@@ -159,7 +159,7 @@ class _Following:
     async def _watch(self) -> None:
         last_look = False
         while True:
-            news, over = self._mirror.news, self._mirror.is_over
+            news, over = self._mirror.news.next, self._mirror.is_over
             self._take(self._mirror.pods)
             if over and not last_look:
                 last_look = True
@@ -181,7 +181,7 @@ class _Following:
             return
         present = set()
         for pod in sorted(pods, key=created):
-            place, uid = place_of(pod), trees.get(pod, "metadata", "uid")
+            place, uid = index_of(pod), trees.get(pod, "metadata", "uid")
             if place is None or not self._wanted.has(called[place]):
                 continue
             present.add(uid)
@@ -195,7 +195,7 @@ class _Following:
         for uid in self._readers.keys() - present:
             self._finish(uid)
 
-    def _take_ranks(self, pods: Sequence[Tree], called: Mapping[Place, str]) -> None:
+    def _take_ranks(self, pods: Sequence[Tree], called: Mapping[PodIndex, str]) -> None:
         for place, number in number_places(pods).items():
             if place not in self._readers and self._wanted.has(called[place]):
                 reader = self._reading.rank(
@@ -283,7 +283,7 @@ def check_steps(job: Tree, pods: Sequence[Tree], wanted: Wanted) -> None:
     """See that the steps that are asked for are there, or may come; raises NotFoundError that names those there are."""
     there = set(name_places(pods, job).values())
     for step in sorted(wanted.steps or ()):
-        if step not in there and (is_finished(job) or not _may_come(job, step)):
+        if step not in there and (is_finished(conditions_of(job)) or not _may_come(job, step)):
             name = trees.get(job, "metadata", "name")
             known = f": there are {', '.join(sorted(there))}" if there else ""
             raise NotFoundError(f"TrainJob {name} has no step {step!r}{known}")

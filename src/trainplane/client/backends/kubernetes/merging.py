@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from trainplane.client.reading.lines import read_line
 from trainplane.kube.containerlogs import nanoseconds
+from trainplane.kube.notifier import Notifier
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
@@ -43,8 +44,8 @@ class MergeSettings:
     """Lines of a source that wait for others, after which the source waits too."""
 
 
-class Source:
-    """Where lines of one step come from."""
+class LogStream:
+    """The lines of one step, as they come from one place."""
 
     def __init__(self, merger: Merger, step: str, number: int) -> None:
         self.step = step
@@ -86,9 +87,9 @@ class Merger:
     def __init__(self, clock: Clock, settings: MergeSettings | None = None) -> None:
         self._clock = clock
         self.settings = settings or MergeSettings()
-        self._news = asyncio.Event()
-        self._heads: list[tuple[int, int, Source]] = []
-        self._empty: dict[int, Source] = {}
+        self._news = Notifier()
+        self._heads: list[tuple[int, int, LogStream]] = []
+        self._empty: dict[int, LogStream] = {}
         self._count = 0
         self._closed = False
         self._error: Exception | None = None
@@ -97,38 +98,38 @@ class Merger:
         """Return the time by which lines come."""
         return self._clock.monotonic()
 
-    def source(self, step: str) -> Source:
+    def source(self, step: str) -> LogStream:
         """Return a new source; others wait for its first lines."""
-        source = Source(self, step, self._count)
+        source = LogStream(self, step, self._count)
         self._count += 1
         self._empty[source.number] = source
         source.connect()
         return source
 
-    def expect(self, source: Source, *, connecting: bool) -> None:
+    def expect(self, source: LogStream, *, connecting: bool) -> None:
         """Let others wait for a source."""
         seconds = self.settings.patience_seconds if connecting else self.settings.hold_seconds
         source.waits_until = self.now() + seconds
-        self._wake()
+        self._news.notify()
 
-    def came(self, source: Source) -> None:
+    def came(self, source: LogStream) -> None:
         """Take note of new lines or an end."""
         if source.lines and source.number in self._empty:
             heapq.heappush(self._heads, (source.lines[0][0], source.number, source))
         if source.lines or source.ended:
             self._empty.pop(source.number, None)
-        self._wake()
+        self._news.notify()
 
     def close(self, error: Exception | None = None) -> None:
         """There will be no more sources: what waits is given out, then `error` is raised."""
         self._closed = True
         self._error = self._error or error
-        self._wake()
+        self._news.notify()
 
     async def lines(self) -> AsyncGenerator[LogLine, None]:
         """Iterate over the lines until all sources have ended and `close` was called."""
         while True:
-            news = self._news
+            news = self._news.next
             if self._error is not None:
                 raise self._error
             if not self._heads:
@@ -169,7 +170,3 @@ class Merger:
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(seconds):
                 await news.wait()
-
-    def _wake(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()

@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import translate
-from trainplane.client.backends.kubernetes.resources import PODS, TRAIN_JOBS
 from trainplane.client.errors import NotFoundError
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.jobs import is_finished
 from trainplane.client.reading.moments import BEGINNING, read_moment
 from trainplane.client.reading.pods import created
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
+from trainplane.kube.notifier import Notifier
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.reflector import Reflector, ReflectorSettings
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import PODS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,8 +69,7 @@ class Mirror:
         self.error: TrainplaneError | None = None
         """Why it cannot be watched any more."""
         self.view: Tree | None = None
-        self.news = asyncio.Event()
-        """Set when something changed; there is a new one then."""
+        self.news = Notifier()
         self._key = Key(namespace, name)
         self._hub = hub
         self._clock = clock
@@ -106,7 +106,7 @@ class Mirror:
     @property
     def is_over(self) -> bool:
         """Whether the TrainJob has finished or is gone, so that no pod of it will start any more."""
-        return self.gone or is_finished(self.job)
+        return self.gone or is_finished(conditions_of(self.job))
 
     async def __aenter__(self) -> Self:
         self._tasks = [asyncio.create_task(_run(reflector)) for reflector in self._reflectors]
@@ -137,7 +137,7 @@ class Mirror:
         if isinstance(error, KubeError) and (hopeless or not self._uid):
             self.error = translate(error, f"{resource.plural} of TrainJob {self.name} cannot be watched")
             self._refused.set()
-            self._tell()
+            self.news.notify()
 
     async def _begin(self) -> None:
         synced, refused = asyncio.create_task(self._synced()), asyncio.create_task(self._refused.wait())
@@ -174,19 +174,19 @@ class Mirror:
                 due = self._clock.monotonic() + gap
             if (view, pods) != (self.view, self._remote) and (view or pods):
                 self.view, self._remote = view, pods
-                self._tell()
+                self.news.notify()
             if over:
                 return
 
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
             async with self._clock.timeout(POLL_SECONDS):
-                await self.news.wait()
+                await self.news.next.wait()
 
     def _on_job(self, change: Change) -> None:
         if self._uid and (change.new is None or change.new.uid != self._uid):
             self.gone = True
-        self._tell()
+        self.news.notify()
 
     def _on_pod(self, change: Change) -> None:
         """Decode what changed, once: a job of a thousand nodes changes thousands of times while it starts."""
@@ -194,11 +194,7 @@ class Mirror:
             self._pods.pop(change.key, None)
         else:
             self._pods[change.key] = change.new.decode(dict)
-        self._tell()
-
-    def _tell(self) -> None:
-        news, self.news = self.news, asyncio.Event()
-        news.set()
+        self.news.notify()
 
 
 def _told(view: Tree | None) -> Tree:

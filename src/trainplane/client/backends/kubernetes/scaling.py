@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.resources import TRAIN_JOBS
 from trainplane.client.errors import JobTimeoutError, RefusedError, UnreachableError
-from trainplane.client.reading.jobs import is_finished
 from trainplane.kube import errors as kube
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -161,7 +161,7 @@ async def _create(create: Callable[[Tree], Awaitable[Tree]], document: Tree, clo
 
 
 def _refuse_finished(job: Tree) -> None:
-    if is_finished(job):
+    if is_finished(conditions_of(job)):
         raise RefusedError(
             f"TrainJob {job['metadata']['name']} is over and cannot be scaled: that would train again. Submit it under "
             f"another name"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import uuid
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.client.backends.local import orphans, runtimes, values, volumes
+from trainplane.client.backends.local.admission import admit
 from trainplane.client.backends.local.folder import JobFolder
 from trainplane.client.backends.local.keys import make_kept
 from trainplane.client.backends.local.launching import launch
@@ -18,11 +18,12 @@ from trainplane.client.backends.local.logs import LogReader
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
-from trainplane.client.backends.local.supervisor import make_runner, name_steps
+from trainplane.client.backends.local.supervisor import name_steps
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
 from trainplane.client.reading.events import read_events
-from trainplane.client.reading.jobs import is_finished, read_job
+from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
+from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.backend import BackendKind
     from trainplane.client.backends.local.rendering import Rendered
+    from trainplane.client.backends.local.runner import Runner
     from trainplane.client.types.backends import TrainingRuntimeSource
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
@@ -54,6 +56,10 @@ class LocalBackend:
 
     def _settings(self, uid: str) -> Tree:
         """Return what the runner of a job must know."""
+        raise NotImplementedError
+
+    def _runner(self, folder: JobFolder) -> Runner:
+        """Return the runner of a job."""
         raise NotImplementedError
 
     def _adapt(self, runtime: Tree) -> Tree:
@@ -89,15 +95,12 @@ class LocalBackend:
 
     def _submit(self, job: Tree) -> str:
         name = job["metadata"]["name"]
-        if not _NAME.fullmatch(name):
-            raise RefusedError(
-                f"metadata.name: {name!r} must begin with a small letter, end with a small letter or digit, hold only "
-                "these and hyphens, and have at most 63 characters: pods are addressed by it"
-            )
         runtime = self._adapt(runtimes.load(trees.get(job, "spec", "runtimeRef", "name") or "", self._sources.sources))
         uid = str(uuid.uuid4())
         job = {**job, "metadata": {**job["metadata"], "uid": uid, "creationTimestamp": stamp(now())}}
         job.pop("status", None)
+        admitted = admit(job, runtime)
+        job = admitted.tree
         rendered = render(job, runtime)
         kept = [make_kept(entry) for entry in rendered.kept]
         self._rehearse(rendered, kept)
@@ -108,6 +111,7 @@ class LocalBackend:
             "settings": settings,
             "objects": {"items": kept},
             "steps": {"items": list(name_steps(rendered.plan, job).values())},
+            "warnings": {"items": list(admitted.warnings)},
         }
         path = self._jobs / name
         try:
@@ -122,7 +126,7 @@ class LocalBackend:
                 f"take it from others (chmod go-w), or give another folder"
             ) from error
         try:
-            make_runner(folder).judge(rendered.plan)
+            self._runner(folder).judge(rendered.plan)
             launch(folder, lock, self._wanted_secrets(rendered))
         except TrainplaneError:
             folder.remove()
@@ -153,24 +157,37 @@ class LocalBackend:
 
     async def patch_job(self, name: str, patch: Tree) -> None:
         """Merge-patch a TrainJob: suspend, resume."""
-        await asyncio.to_thread(self._change, self._folder(name), patch, _judge_change)
+
+        def judge(job: Tree, changed: Tree, runtime: Tree) -> Tree:
+            return admit(changed, runtime, stored=job).tree
+
+        await asyncio.to_thread(self._change, self._folder(name), patch, judge)
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob go on with another number of nodes: all pods begin anew."""
-        patch = {"spec": {"trainer": {"numNodes": num_nodes}}}
-        await asyncio.to_thread(self._change, self._folder(name), patch, _judge_scale)
 
-    def _change(self, folder: JobFolder, patch: Tree, judge: Callable[[Tree, Tree], None]) -> None:
+        def judge(job: Tree, changed: Tree, runtime: Tree) -> Tree:
+            if is_finished(conditions_of(job)):
+                raise RefusedError(
+                    f"TrainJob {name} is over and cannot be scaled: submit it again with {num_nodes} nodes"
+                )
+            return admit(changed, runtime).tree  # a cluster creates it anew
+
+        patch = {"spec": {"trainer": {"numNodes": num_nodes}}}
+        await asyncio.to_thread(self._change, self._folder(name), patch, judge)
+
+    def _change(self, folder: JobFolder, patch: Tree, judge: Callable[[Tree, Tree, Tree], Tree]) -> None:
         with folder.locked():
             job = self._document(folder, bury=False)
             if job is None:
                 raise NotFoundError(f"there is no TrainJob {folder.name}")
+            runtime = folder.read("runtime") or {}
             changed = _merged(job, patch)
             changed.pop("status", None)
-            judge(job, changed)
-            rendered = render(changed, folder.read("runtime") or {})
+            changed = judge(job, changed, runtime)
+            rendered = render(changed, runtime)
             self._rehearse(rendered, (folder.read("objects") or {}).get("items") or [])
-            make_runner(folder).judge(rendered.plan)
+            self._runner(folder).judge(rendered.plan)
             if changed["spec"] != job["spec"]:
                 folder.write("trainjob", changed)
         folder.ring()
@@ -188,7 +205,7 @@ class LocalBackend:
             while is_supervised():  # noqa: ASYNC110 it is another process that ends
                 await asyncio.sleep(LOOK_SECONDS)
         if folder.exists():
-            await asyncio.to_thread(orphans.end, folder)
+            await asyncio.to_thread(orphans.end, folder, self._runner(folder))
             folder.remove()
 
     # -- reading
@@ -281,18 +298,14 @@ class LocalBackend:
         """Return the TrainJob; one that runs without a supervisor is found to have failed."""
         supervised = folder.is_supervised()
         job = folder.read_job()
-        if job is None or supervised or is_finished(job) or not bury:
+        if job is None or supervised or is_finished(conditions_of(job)) or not bury:
             return job
         if not folder.is_supervised():
-            orphans.bury(folder)
+            orphans.bury(folder, self._runner(folder))
         return folder.read_job()
 
     def _goes_on(self, folder: JobFolder) -> bool:
         return self._document(folder) is not None and folder.is_supervised()
-
-
-_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_CHANGEABLE: Final = frozenset({"suspend", "runtimePatches"})
 
 
 def _merged(document: Tree, patch: Tree) -> Tree:
@@ -306,26 +319,3 @@ def _merged(document: Tree, patch: Tree) -> Tree:
         else:
             merged[key] = value
     return merged
-
-
-def _judge_change(job: Tree, changed: Tree) -> None:
-    """Refuse what a cluster would refuse: of a TrainJob that runs, only `suspend` can change."""
-    before, after = job["spec"], changed["spec"]
-    differs = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
-    fixed = [key for key in differs if key not in _CHANGEABLE]
-    if fixed:
-        raise RefusedError(f"spec.{fixed[0]}: cannot change once the TrainJob exists: create another TrainJob instead")
-    if set(differs) - {"suspend"} and not (before.get("suspend") or after.get("suspend")):
-        raise RefusedError(
-            f"spec.{next(key for key in differs if key != 'suspend')}: cannot change while the TrainJob runs: "
-            "suspend it first"
-        )
-
-
-def _judge_scale(job: Tree, changed: Tree) -> None:
-    """Refuse to scale what is over."""
-    if is_finished(job):
-        raise RefusedError(
-            f"TrainJob {changed['metadata']['name']} is over and cannot be scaled: submit it again with "
-            f"{changed['spec']['trainer']['numNodes']} nodes"
-        )

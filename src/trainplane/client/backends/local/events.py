@@ -1,54 +1,20 @@
-"""What people are told about a local job, in the words in which the operator and the kubelet tell it.
-
-The operator's reasons and sentences stand in `trainplane.operator.events`, which the SDK does not import; a test holds
-these against those.
-"""
+"""What people are told about a local job beyond `lifecycle.events`, and the documents in which they are told."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from trainplane.api import names
+from trainplane.client.backends.local.moments import stamp
+from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from trainplane.api.tree import Tree
 
-from trainplane.client.backends.local.moments import stamp
-
 IGNORED: Final = "Ignored"
 """The reason of events about what a machine without a cluster has no use for."""
 COMPONENT: Final = "trainplane-local"
-
-
-class EventContent(NamedTuple):
-    """The type, reason and message of an Event."""
-
-    type: str
-    reason: str
-    message: str
-
-
-def created(name: str, pods: int, *, suspended: bool) -> EventContent:
-    """Tell that the pods are planned."""
-    held = ", held back by spec.suspend" if suspended else ""
-    return EventContent("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
-
-
-SUSPENDED: Final = EventContent("Normal", "Suspended", "suspended: pods are stopped or not started")
-RESUMED: Final = EventContent("Normal", "Resumed", "resumed: pods may start")
-STARTED: Final = EventContent("Normal", "Started", "pods are ready: training runs")
-
-
-def over(condition: Tree) -> EventContent:
-    """Tell that a job is over, and why."""
-    complete = condition["type"] == names.COMPLETE
-    return EventContent(
-        "Normal" if complete else "Warning",
-        "Completed" if complete else "Failed",
-        f"{condition['reason']}: {condition['message']}",
-    )
 
 
 def restarted(count: int) -> EventContent:

@@ -12,14 +12,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.meta import Condition
+from trainplane.api.trainjob import JobStatus
 from trainplane.client.backends.local.pods import COMPLETE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import JobPlan, Place, Plan
+    from trainplane.api.podindex import PodIndex
+    from trainplane.client.backends.local.pods import LocalJob, LocalJobSet
 
+SUPERVISOR_ENDED: Final = "SupervisorEnded"
+"""The reason of a job whose supervisor is gone before the job was over."""
 BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
 ALL_COMPLETED: Final = "AllJobsCompleted"
 FAILED_JOBS: Final = "FailedJobs"
@@ -31,7 +35,7 @@ FAIL_ACTION: Final = "FailJobSetFailurePolicyAction"
 class PodState:
     """As much of a pod as decides what comes next."""
 
-    place: Place
+    place: PodIndex
     phase: str
     ready: bool = False
 
@@ -40,15 +44,17 @@ class PodState:
 class Decision:
     """What to do next."""
 
-    start: tuple[Place, ...] = ()
-    condition: Tree | None = None
-    """The condition with which the job is over."""
+    start: tuple[PodIndex, ...] = ()
+    condition: Condition | None = None
+    """The JobSet's condition with which the job is over."""
     restart: bool = False
     counts: bool = True
     """Whether a restart counts towards the most that there may be."""
 
 
-def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int], restarts: int) -> Decision:
+def decide(
+    plan: LocalJobSet, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int], restarts: int
+) -> Decision:
     """Return what comes next.
 
     Args:
@@ -63,7 +69,7 @@ def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, in
         return _after_failure(plan, failed, restarts)
     if _is_complete(plan, jobs):
         message = f"all Jobs of {', '.join(job.name for job in plan.jobs if job.name in plan.succeeds_with)} completed"
-        return Decision(condition=_condition(names.COMPLETE, ALL_COMPLETED, message))
+        return Decision(condition=Condition(names.JOBSET_COMPLETED, "True", ALL_COMPLETED, message))
     return Decision(start=tuple(_due(plan, jobs, pods)))
 
 
@@ -71,18 +77,18 @@ def decide(plan: Plan, pods: Sequence[PodState], failures: Mapping[tuple[str, in
 class Standing:
     """How far the Jobs of a replicated job are, as JobSet counts them."""
 
-    job: JobPlan
+    job: LocalJob
     succeeded: frozenset[int] = field(default_factory=frozenset)
     failed: frozenset[int] = field(default_factory=frozenset)
     active: frozenset[int] = field(default_factory=frozenset)
     ready: frozenset[int] = field(default_factory=frozenset)
 
     @classmethod
-    def of(cls, job: JobPlan, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int]) -> Standing:
+    def of(cls, job: LocalJob, pods: Sequence[PodState], failures: Mapping[tuple[str, int], int]) -> Standing:
         """Count the pods of a replicated job."""
         succeeded, failed, active, ready = set[int](), set[int](), set[int](), set[int]()
         for replica in range(job.replicas):
-            mine = [pod for pod in pods if (pod.place.job, pod.place.replica) == (job.name, replica)]
+            mine = [pod for pod in pods if (pod.place.replicated_job, pod.place.job_index) == (job.name, replica)]
             done = sum(pod.phase == "Succeeded" for pod in mine)
             alive = [pod for pod in mine if pod.phase in {"Pending", "Running"}]
             if failures.get((job.name, replica), 0) > job.retries:
@@ -95,16 +101,16 @@ class Standing:
                 ready.add(replica)
         return cls(job, frozenset(succeeded), frozenset(failed), frozenset(active), frozenset(ready))
 
-    def status(self, *, suspended: bool = False) -> Tree:
-        """Return the entry of status.jobsStatus."""
-        return {
-            "name": self.job.name,
-            "ready": len(self.ready - self.succeeded - self.failed) if not suspended else 0,
-            "succeeded": len(self.succeeded),
-            "failed": len(self.failed),
-            "active": len(self.active),
-            "suspended": self.job.replicas if suspended else 0,
-        }
+    def status(self, *, suspended: bool = False) -> JobStatus:
+        """Return the entry of the JobSet's status."""
+        return JobStatus(
+            name=self.job.name,
+            ready=len(self.ready - self.succeeded - self.failed) if not suspended else 0,
+            succeeded=len(self.succeeded),
+            failed=len(self.failed),
+            active=len(self.active),
+            suspended=self.job.replicas if suspended else 0,
+        )
 
     def is_met(self, status: str) -> bool:
         """Return whether others that wait for this status may start."""
@@ -112,7 +118,12 @@ class Standing:
         return count >= self.job.replicas
 
 
-def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
+def failed_by(reason: str, message: str) -> Condition:
+    """Return the JobSet's condition of a job that failed."""
+    return Condition(names.JOBSET_FAILED, "True", reason, message)
+
+
+def _after_failure(plan: LocalJobSet, failed: Standing, restarts: int) -> Decision:
     name = f"{plan.name}-{failed.job.name}-{min(failed.failed)}"
     rule = next(
         (
@@ -124,29 +135,26 @@ def _after_failure(plan: Plan, failed: Standing, restarts: int) -> Decision:
     )
     action = rule.action if rule else "RestartJobSet"
     if action == "FailJobSet":
-        return Decision(
-            condition=_condition(
-                names.FAILED, FAIL_ACTION, f"Job {name} failed, and the runtime's failurePolicy ends the TrainJob then"
-            )
-        )
+        message = f"Job {name} failed, and the runtime's failurePolicy ends the TrainJob then"
+        return Decision(condition=failed_by(FAIL_ACTION, message))
     if action == "RestartJobSetAndIgnoreMaxRestarts":
         return Decision(restart=True, counts=False)
     if restarts < plan.max_restarts:
         return Decision(restart=True)
     if plan.max_restarts:
         message = f"Job {name} failed after {restarts} restart{'s' * (restarts != 1)}, as many as there may be"
-        return Decision(condition=_condition(names.FAILED, REACHED_MAX_RESTARTS, message))
-    return Decision(condition=_condition(names.FAILED, FAILED_JOBS, f"Job {name} failed"))
+        return Decision(condition=failed_by(REACHED_MAX_RESTARTS, message))
+    return Decision(condition=failed_by(FAILED_JOBS, f"Job {name} failed"))
 
 
-def _is_complete(plan: Plan, jobs: Mapping[str, Standing]) -> bool:
+def _is_complete(plan: LocalJobSet, jobs: Mapping[str, Standing]) -> bool:
     wanted = [jobs[name] for name in plan.succeeds_with if name in jobs]
     if plan.any_suffices:
         return any(standing.succeeded for standing in wanted)
     return bool(wanted) and all(len(standing.succeeded) >= standing.job.replicas for standing in wanted)
 
 
-def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[Place]:
+def _due(plan: LocalJobSet, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> Iterator[PodIndex]:
     """Yield the places whose pod may start and is not there."""
     taken = {pod.place for pod in pods if pod.phase != "Failed"}
     for job in plan.jobs:
@@ -154,9 +162,5 @@ def _due(plan: Plan, jobs: Mapping[str, Standing], pods: Sequence[PodState]) -> 
             continue
         for replica in range(job.replicas):
             alive = sum(pod.phase in {"Pending", "Running"} for pod in pods if pod.place[:2] == (job.name, replica))
-            free = [place for place in job.places if place.replica == replica and place not in taken]
+            free = [place for place in job.places if place.job_index == replica and place not in taken]
             yield from free[: max(0, job.parallelism - alive)]
-
-
-def _condition(kind: str, reason: str, message: str) -> Tree:
-    return {"type": kind, "status": "True", "reason": reason, "message": message}

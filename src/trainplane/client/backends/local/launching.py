@@ -26,14 +26,14 @@ if child:
     with open(os.devnull) as nothing: os.dup2(nothing.fileno(), 0)
     if os.waitpid(child, 0)[1]:
         sys.path.insert(0, root)
-        from trainplane.client.backends.local.orphans import main
-        main(folder)
+        from trainplane.client.backends.supervision import bury
+        bury(folder)
 else:
     os.setpgid(0, 0)
     secrets = sys.stdin.read()
     sys.path.insert(0, root)
-    from trainplane.client.backends.local.supervisor import main
-    main(secrets, folder, int(lock))
+    from trainplane.client.backends.supervision import supervise
+    supervise(secrets, folder, int(lock))
 """
 """Three generations. The client's child leaves at once, so that the client has no child to care for. Its child waits
 for the supervisor, holds the lock with it, and buries the job if the supervisor was killed or failed; it never sees the

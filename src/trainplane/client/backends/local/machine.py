@@ -16,8 +16,9 @@ from trainplane.render.resources import gpus
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
 
 
 def processors() -> list[int]:
@@ -43,7 +44,7 @@ def gpu_count(devices: Path = Path("/dev")) -> int:
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
-def must_have_gpus(plan: Plan) -> None:
+def must_have_gpus(plan: LocalJobSet) -> None:
     """Refuse a job that asks for more GPUs than there are, all nodes together.
 
     Raises:
@@ -58,12 +59,12 @@ def must_have_gpus(plan: Plan) -> None:
         )
 
 
-def gpu_numbers(plan: Plan, place: Place, container: Tree) -> range:
+def gpu_numbers(plan: LocalJobSet, place: PodIndex, container: Tree) -> range:
     """Return which GPUs a container may use: those that ask for some take their shares one after the other."""
     taken = 0
     for other in plan.places:
         for job, one in plan.containers:
-            if job.name == other.job:
+            if job.name == other.replicated_job:
                 count = gpus(Container(one))
                 if (other, one["name"]) == (place, container["name"]):
                     return range(taken, taken + count)

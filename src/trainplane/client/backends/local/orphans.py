@@ -6,17 +6,22 @@ machine was, the next client that looks does it.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from trainplane.client.backends.local import events, podstatus, status
-from trainplane.client.backends.local.folder import JobFolder
+import msgspec
+
+from trainplane.api import document
+from trainplane.api.trainjob import TrainJob
+from trainplane.client.backends.local import events, podstatus
+from trainplane.client.backends.local.jobset_policy import SUPERVISOR_ENDED, failed_by
 from trainplane.client.backends.local.moments import now, stamp
-from trainplane.client.backends.local.supervisor import make_runner
-from trainplane.client.reading.jobs import is_finished
+from trainplane.lifecycle.conditions import conditions_of, is_finished
+from trainplane.lifecycle.events import ended
+from trainplane.lifecycle.status import JobSetStatus, observe
 
 if TYPE_CHECKING:
-    from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.folder import JobFolder
+    from trainplane.client.backends.local.runner import Runner
 
 _ENDED: Final = (
     "the job's supervisor ended before the job was over, and its processes were ended: submit the job again; {} may "
@@ -24,36 +29,29 @@ _ENDED: Final = (
 )
 
 
-def end(folder: JobFolder) -> None:
+def end(folder: JobFolder, runner: Runner) -> None:
     """End the containers that a supervisor left, and give back what it held beside them."""
-    make_runner(folder).end((folder.read("records") or {}).values())
+    runner.end((folder.read("records") or {}).values())
 
 
-def bury(folder: JobFolder) -> None:
+def bury(folder: JobFolder, runner: Runner) -> None:
     """Write that a job failed whose supervisor is gone, and end what it left. The caller knows that it is gone."""
     with folder.locked():
         job = folder.read_job()
-        if job is None or is_finished(job):
+        if job is None or is_finished(conditions_of(job)):
             return
-        end(folder)
+        end(folder, runner)
         moment, message = now(), _ENDED.format(folder.path / "supervisor.log")
         for pod in folder.read_pods():
             if pod["status"]["phase"] in {"Pending", "Running"}:
-                podstatus.set_phase(pod, podstatus.FAILED, stamp(moment), status.SUPERVISOR_ENDED, message)
+                podstatus.set_phase(pod, podstatus.FAILED, stamp(moment), SUPERVISOR_ENDED, message)
                 for entry in pod["status"].get(podstatus.CONTAINERS) or ():
                     entry.update(state={}, ready=False)
                 folder.write(f"pods/{pod['metadata']['name']}", pod)
-        before: Tree = job.get("status") or {}
-        jobs = [{**entry, "active": 0, "ready": 0} for entry in before.get("jobsStatus") or ()]
-        condition = status.failed(status.SUPERVISOR_ENDED, message)
-        after = status.observe(job, before, jobs, moment, condition)
-        folder.append_event(events.event(events.over(condition), job, len(folder.read_events()) + 1, moment))
-        folder.write("status", after)
+        wanted = document.view(job, TrainJob)
+        failed = failed_by(SUPERVISOR_ENDED, message)
+        jobs = [msgspec.structs.replace(entry, active=0, ready=0) for entry in wanted.status.jobs_status]
+        after = observe(wanted, JobSetStatus([failed], jobs), moment)
+        folder.append_event(events.event(ended(failed), job, len(folder.read_events()) + 1, moment))
+        folder.write("status", document.to_tree(after))
         folder.touch()
-
-
-def main(path: str) -> None:
-    """Bury the job of a folder, if it is still there."""
-    folder = JobFolder(Path(path))
-    if folder.exists():
-        bury(folder)

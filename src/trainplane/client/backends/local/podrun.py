@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.client.backends.local import podstatus, values, volumes
-from trainplane.client.backends.local.events import EventContent
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import ON_FAILURE, main_container
 from trainplane.client.backends.local.podstatus import CONTAINERS, INIT
 from trainplane.client.backends.local.runner import Exit, Launch, Timing, WaitingError
 from trainplane.client.errors import TrainplaneError
+from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
     from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.backends.local.logs import LogWriter
-    from trainplane.client.backends.local.pods import JobPlan, Place, Plan
+    from trainplane.client.backends.local.pods import LocalJob, LocalJobSet
     from trainplane.client.backends.local.runner import Runner, Running
     from trainplane.client.backends.local.values import Sources
     from trainplane.client.backends.local.volumes import Volume
@@ -36,7 +37,7 @@ class PodContext:
     """What a pod is given by its supervisor."""
 
     folder: JobFolder
-    plan: Plan
+    plan: LocalJobSet
     runner: Runner
     sources: Sources
     log: LogWriter
@@ -45,7 +46,7 @@ class PodContext:
     """Write a Pod that changed."""
     tell: Callable[[EventContent, Tree], None]
     """Tell something about a Pod."""
-    may_retry: Callable[[Place], bool]
+    may_retry: Callable[[PodIndex], bool]
     """Count the failure of a container, and say whether it may start again."""
     record: Callable[[str, Tree | None], None]
     """Keep, or drop, what is needed to end a container."""
@@ -54,13 +55,13 @@ class PodContext:
 class PodRun:
     """One pod, from its making to its end."""
 
-    def __init__(self, pod: Tree, place: Place, step: str, around: PodContext) -> None:
+    def __init__(self, pod: Tree, place: PodIndex, step: str, around: PodContext) -> None:
         """Take the Pod document, which is written into from now on."""
         self.pod = pod
         self.place = place
         self._step = step
         self._around = around
-        self._job: JobPlan = around.plan.job(place.job)
+        self._job: LocalJob = around.plan.job(place.replicated_job)
         self._running: dict[str, Running] = {}
         self._stopping = asyncio.Event()
         self._late = False
@@ -204,7 +205,7 @@ class PodRun:
         return exit_
 
     def _launch(self, identity: str, container: Tree, there: dict[str, Volume]) -> Launch:
-        place = f"job {self.place.job}, container {container['name']}"
+        place = f"job {self.place.replicated_job}, container {container['name']}"
         found = values.variables(container, self.pod, self._around.sources, place)
         command, args = values.command_line(container, found)
         mounts = volumes.mounts_of(container, there, place)

@@ -1,7 +1,7 @@
 """From a JobSet to pods: what JobSet and the Job controller would make of it. Pure.
 
-    plan = plan_of(rendering)
-    plan.jobs[0].count                       how many pods, each a `Place`
+    plan = read_jobset(rendering)
+    plan.jobs[0].count                       how many pods, each a `PodIndex`
     pod_at(plan, place, ...)                 the Pod document, named and labelled as in a cluster
 
 Names, labels and annotations are JobSet's (0.12), because clients find pods by them.
@@ -10,10 +10,11 @@ Names, labels and annotations are JobSet's (0.12), because clients find pods by 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.podindex import PodIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,25 +23,12 @@ if TYPE_CHECKING:
 
 COMPLETE: Final = "Complete"
 READY: Final = "Ready"
-NEVER: Final = "Never"
 ON_FAILURE: Final = "OnFailure"
-LABEL_RESTARTS: Final = "jobset.sigs.k8s.io/restart-attempt"
 _RUN: Final = frozenset({"command", "args"})
 
 
-class Place(NamedTuple):
-    """Where a pod stands in its JobSet."""
-
-    job: str
-    """The replicated job."""
-    replica: int
-    """Which of its Jobs."""
-    number: int
-    """Which pod of that Job."""
-
-
 @dataclass(frozen=True)
-class JobPlan:
+class LocalJob:
     """A replicated job: `replicas` Jobs of `completions` pods."""
 
     name: str
@@ -59,11 +47,11 @@ class JobPlan:
     """The pods' metadata and spec."""
 
     @property
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[PodIndex]:
         """Where its pods stand, in order."""
         for replica in range(self.replicas):
             for index in range(self.completions):
-                yield Place(self.name, replica, index)
+                yield PodIndex(self.name, replica, index)
 
 
 @dataclass(frozen=True)
@@ -79,13 +67,13 @@ class FailureRule:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """All pods of a TrainJob, and when they start, end and start again."""
+class LocalJobSet:
+    """A JobSet as this machine runs it: all pods of a TrainJob, and when they start, end and start again."""
 
     name: str
     uid: str
     subdomain: str
-    jobs: tuple[JobPlan, ...]
+    jobs: tuple[LocalJob, ...]
     max_restarts: int
     failure_rules: tuple[FailureRule, ...]
     succeeds_with: frozenset[str]
@@ -95,41 +83,41 @@ class Plan:
     """Volumes that all pods share, for as long as there is the TrainJob."""
 
     @property
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[PodIndex]:
         """Where all pods stand, in order."""
         return (place for job in self.jobs for place in job.places)
 
     @property
-    def containers(self) -> Iterator[tuple[JobPlan, Tree]]:
+    def containers(self) -> Iterator[tuple[LocalJob, Tree]]:
         """The containers of each job's pods, those that come first among them."""
         for job in self.jobs:
             spec = job.template.get("spec") or {}
             for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
                 yield job, container
 
-    def job(self, name: str) -> JobPlan:
+    def job(self, name: str) -> LocalJob:
         """Return the replicated job of a name, which there is."""
         return next(job for job in self.jobs if job.name == name)
 
-    def number(self, place: Place) -> int:
+    def number(self, place: PodIndex) -> int:
         """Return a pod's number among all."""
         return list(self.places).index(place)
 
-    def hostname(self, place: Place) -> str:
+    def hostname(self, place: PodIndex) -> str:
         """Return a pod's hostname; with the subdomain behind it, its address."""
         return names.pod_hostname(self.name, *place)
 
 
-def plan_of(jobset: Tree, uid: str) -> Plan:
-    """Return what becomes of a JobSet."""
+def read_jobset(jobset: Tree, uid: str) -> LocalJobSet:
+    """Return a JobSet as this machine runs it."""
     spec = jobset["spec"]
-    jobs: list[JobPlan] = []
+    jobs: list[LocalJob] = []
     in_order = trees.get(spec, "startupPolicy", "startupPolicyOrder") == "InOrder"
     for entry in spec.get("replicatedJobs") or ():
-        jobs.append(_job_plan(entry, jobs[-1].name if in_order and jobs else None))
+        jobs.append(_read_job(entry, jobs[-1].name if in_order and jobs else None))
     policy = spec.get("failurePolicy") or {}
     success = spec.get("successPolicy") or {}
-    return Plan(
+    return LocalJobSet(
         name=jobset["metadata"]["name"],
         uid=uid,
         subdomain=trees.get(spec, "network", "subdomain") or jobset["metadata"]["name"],
@@ -149,7 +137,7 @@ def plan_of(jobset: Tree, uid: str) -> Plan:
     )
 
 
-def _job_plan(entry: Tree, before: str | None) -> JobPlan:
+def _read_job(entry: Tree, before: str | None) -> LocalJob:
     job = trees.get(entry, "template", "spec") or {}
     template = job.get("template") or {}
     parallelism = job.get("parallelism")
@@ -159,7 +147,7 @@ def _job_plan(entry: Tree, before: str | None) -> JobPlan:
     depends_on = [(need["name"], need.get("status", COMPLETE)) for need in entry.get("dependsOn") or ()]
     if before is not None:
         depends_on.append((before, READY))
-    return JobPlan(
+    return LocalJob(
         name=entry["name"],
         replicas=int(entry.get("replicas", 1)),
         parallelism=parallelism,
@@ -179,21 +167,23 @@ def _claims(spec: Tree) -> Iterator[str]:
             yield template["metadata"]["name"]
 
 
-def pod_at(plan: Plan, place: Place, *, suffix: str, attempt: int, now: str, address: str, machine: str) -> Tree:
+def pod_at(
+    plan: LocalJobSet, place: PodIndex, *, suffix: str, attempt: int, now: str, address: str, machine: str
+) -> Tree:
     """Return a new Pod, Pending. What its containers run is left out: with code in it, it may be a megabyte."""
-    job = plan.job(place.job)
+    job = plan.job(place.replicated_job)
     hostname = plan.hostname(place)
     metadata = job.template.get("metadata") or {}
-    parent = f"{plan.name}-{place.job}-{place.replica}"
+    parent = f"{plan.name}-{place.replicated_job}-{place.job_index}"
     jobset = {
         names.LABEL_JOBSET_NAME: plan.name,
-        names.LABEL_REPLICATED_JOB: place.job,
-        names.LABEL_JOB_INDEX: str(place.replica),
-        LABEL_RESTARTS: str(attempt),
-        "jobset.sigs.k8s.io/replicatedjob-replicas": str(job.replicas),
+        names.LABEL_REPLICATED_JOB: place.replicated_job,
+        names.LABEL_JOB_INDEX: str(place.job_index),
+        names.LABEL_RESTART_ATTEMPT: str(attempt),
+        names.LABEL_REPLICATED_JOB_REPLICAS: str(job.replicas),
     }
-    index = {names.ANNOTATION_COMPLETION_INDEX: str(place.number)}
-    batch = {"batch.kubernetes.io/job-name": parent, "job-name": parent}
+    index = {names.ANNOTATION_COMPLETION_INDEX: str(place.completion_index)}
+    batch = {names.LABEL_JOB_NAME: parent, names.LABEL_JOB_NAME_OLDER: parent}
     spec = job.template.get("spec") or {}
     shown = {kind: [_shown(entry) for entry in spec[kind]] for kind in ("initContainers", "containers") if kind in spec}
     return {

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
 
 CONTAINERS: Final = "containerStatuses"
 INIT: Final = "initContainerStatuses"
-PENDING: Final = "Pending"
 RUNNING: Final = "Running"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"

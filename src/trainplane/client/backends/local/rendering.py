@@ -11,7 +11,7 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.client.backends.local import events
-from trainplane.client.backends.local.pods import plan_of
+from trainplane.client.backends.local.pods import read_jobset
 from trainplane.client.errors import RefusedError
 from trainplane.render.pipeline import Pipeline
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
+    from trainplane.lifecycle.events import EventContent
     from trainplane.render.plan import CreateOnce, Runtime
 
 _POD_FIELDS: Final = {
@@ -41,7 +41,7 @@ _POD_FIELDS: Final = {
 class Rendered:
     """What a TrainJob becomes on this machine."""
 
-    plan: Plan
+    plan: LocalJobSet
     objects: tuple[Tree, ...]
     """ConfigMaps and Secrets that its pods refer to."""
     kept: tuple[CreateOnce, ...]
@@ -50,36 +50,36 @@ class Rendered:
     """What has no effect here."""
 
 
-def render(job: Tree, runtime: Tree) -> Rendered:
-    """Return what a TrainJob becomes.
+def read_runtime(runtime: Tree) -> Runtime:
+    """Return a runtime of either kind, decoded.
 
     Raises:
-        RefusedError: a cluster would refuse it too; the message has all reasons.
+        RefusedError: it is none.
     """
-    pipeline = Pipeline.default()
     try:
-        job_document = document.read(job, TrainJob)
-        runtime_document: Runtime
         if runtime.get("kind") == names.TRAINING_RUNTIME:
-            runtime_document = document.read(runtime, TrainingRuntime)
-        else:
-            runtime_document = document.read(runtime, ClusterTrainingRuntime)
+            return document.read(runtime, TrainingRuntime)
+        return document.read(runtime, ClusterTrainingRuntime)
     except DecodeError as error:
-        raise RefusedError(f"TrainJob {job['metadata']['name']}: {error}") from error
-    verdict = pipeline.validate(job_document, None, runtime_document)
-    if verdict.errors:
-        reasons = "; ".join(map(str, verdict.errors))
-        raise RefusedError(f"TrainJob {job['metadata']['name']} is refused: {reasons}")
-    rendering = pipeline.render(job_document, runtime_document)
+        raise RefusedError(f"runtime {trees.get(runtime, 'metadata', 'name')}: {error}") from error
+
+
+def render_jobset(job: Tree, runtime: Runtime) -> Tree:
+    """Return the JobSet of a TrainJob that was admitted."""
+    jobset: Tree = Pipeline.default().render(document.read(job, TrainJob), runtime).jobset.tree
+    return jobset
+
+
+def render(job: Tree, runtime: Tree) -> Rendered:
+    """Return what a TrainJob becomes that was admitted (`admission`)."""
+    job_document = document.read(job, TrainJob)
+    rendering = Pipeline.default().render(job_document, read_runtime(runtime))
     *beside, jobset = (entry.tree for entry in rendering.objects)
     return Rendered(
-        plan=plan_of(jobset, job_document.view.metadata.uid),
+        plan=read_jobset(jobset, job_document.view.metadata.uid),
         objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
         kept=rendering.kept,
-        ignored=(
-            *(events.EventContent("Warning", "Warning", text) for text in verdict.warnings),
-            *_ignored(job, jobset, beside),
-        ),
+        ignored=tuple(_ignored(job, jobset, beside)),
     )
 
 

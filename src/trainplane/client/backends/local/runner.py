@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Iterable, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.volumes import Mount
+    from trainplane.lifecycle.events import EventContent
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Launch:
     """A container to start."""
 
     pod: Tree
-    place: Place
+    place: PodIndex
     container: Tree
     identity: str
     """Its name among all containers of this machine."""
@@ -74,17 +75,17 @@ class Running(Protocol):
 class Runner(Protocol):
     """Starts containers of one job."""
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what of the plan has no effect here.
 
         Raises:
             InvalidError: something cannot be had here; the message names the field and what to do.
         """
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Get ready for the pods of a plan: at first, and each time that all begin anew."""
 
-    def address(self, place: Place) -> str:
+    def address(self, place: PodIndex) -> str:
         """Return the address of a pod."""
 
     def translate(self, text: str) -> str:

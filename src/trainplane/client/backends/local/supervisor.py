@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import secrets as random
 import signal
 import socket
-import sys
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainplane.api import names
+import msgspec
+
+from trainplane.api import document, names
 from trainplane.api import tree as trees
-from trainplane.client.backends.local import events, jobset_policy, status
-from trainplane.client.backends.local.folder import JobFolder
+from trainplane.api.trainjob import TrainJob, TrainJobStatus
+from trainplane.client.backends.local import events, jobset_policy
 from trainplane.client.backends.local.logs import LogWriter
 from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.podrun import PodContext, PodRun
@@ -35,13 +34,19 @@ from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Timing
 from trainplane.client.backends.local.values import Sources
 from trainplane.client.reading.steps import name_places
+from trainplane.lifecycle import deadline
+from trainplane.lifecycle.events import EventContent, created, of_change
+from trainplane.lifecycle.status import JobSetStatus, observe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from trainplane.api.meta import Condition
+    from trainplane.api.podindex import PodIndex
+    from trainplane.api.trainjob import JobStatus
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.folder import JobFolder
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.rendering import Rendered
     from trainplane.client.backends.local.runner import Runner
 
@@ -49,11 +54,11 @@ SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 """Of which names of pods end in five: Kubernetes' own, which make no words."""
 
 
-def name_steps(plan: Plan, job: Tree) -> dict[Place, str]:
+def name_steps(plan: LocalJobSet, job: Tree) -> dict[PodIndex, str]:
     """Return what each place of a plan is called."""
     pods = [pod_at(plan, place, suffix="", attempt=0, now="", address="", machine="") for place in plan.places]
     called = name_places(pods, job)
-    return {place: called[where] for place in plan.places for where in called if tuple(where) == tuple(place)}
+    return {place: called[place] for place in plan.places}
 
 
 class Supervisor:
@@ -72,8 +77,8 @@ class Supervisor:
         self._secrets = secrets
         self._timing = timing or Timing()
         self._job: Tree = {}
-        self._status: Tree = folder.read("status") or {}
-        self._runs: dict[Place, PodRun] = {}
+        self._status = document.view(folder.read("status") or {}, TrainJobStatus)
+        self._runs: dict[PodIndex, PodRun] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failures: Counter[tuple[str, int]] = Counter()
         self._restarts = 0
@@ -138,13 +143,21 @@ class Supervisor:
         self._write(self._jobs_status())
         return False
 
-    def _end_from_outside(self) -> Tree | None:
+    def _end_from_outside(self) -> Condition | None:
         if self._told_to_stop:
-            return status.failed(
-                status.SUPERVISOR_ENDED, "the job's supervisor was told to stop (SIGTERM), and stopped its pods"
-            )
-        expires = status.expires(self._job, self._status)
-        return status.too_late(self._job) if expires is not None and now() >= expires else None
+            message = "the job's supervisor was told to stop (SIGTERM), and stopped its pods"
+            return jobset_policy.failed_by(jobset_policy.SUPERVISOR_ENDED, message)
+        left = self._seconds_left()
+        if left is None or left > 0:
+            return None
+        return jobset_policy.failed_by(names.REASON_DEADLINE_EXCEEDED, deadline.message(self._train_job()))
+
+    def _seconds_left(self) -> float | None:
+        return deadline.seconds_left(self._train_job(), self._status.conditions, now())
+
+    def _train_job(self) -> TrainJob:
+        """Return the TrainJob as it is wanted, with the status that it has."""
+        return msgspec.structs.replace(document.view(self._job, TrainJob), status=self._status)
 
     def _decide(self) -> jobset_policy.Decision:
         return jobset_policy.decide(self._plan, self._states(), self._failures, self._counted)
@@ -152,15 +165,15 @@ class Supervisor:
     def _states(self) -> list[jobset_policy.PodState]:
         return [jobset_policy.PodState(place, run.phase, run.is_ready) for place, run in self._runs.items()]
 
-    def _jobs_status(self) -> list[Tree]:
+    def _jobs_status(self) -> list[JobStatus]:
         states, suspended = self._states(), bool(trees.get(self._job, "spec", "suspend"))
         standings = (jobset_policy.Standing.of(job, states, self._failures) for job in self._plan.jobs)
         return [standing.status(suspended=suspended) for standing in standings]
 
     async def _wait(self) -> None:
         """Wait until there may be something to do."""
-        expires = status.expires(self._job, self._status)
-        seconds = None if expires is None else max(0.0, (expires - now()).total_seconds())
+        left = self._seconds_left()
+        seconds = None if left is None else max(0.0, left)
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
 
@@ -181,13 +194,15 @@ class Supervisor:
         self.folder.write("steps", {"items": list(self._steps.values())})
         if first:
             suspended = bool(trees.get(self._job, "spec", "suspend"))
-            self._tell(events.created(self._plan.name, len(self._steps), suspended=suspended))
-            for told in (*rendered.ignored, *self.runner.judge(self._plan)):
-                self._tell(told)
+            self._record_event(created(self._plan.name, len(self._steps), suspended=suspended))
+            warnings = (self.folder.read("warnings") or {}).get("items") or []
+            warned = (EventContent("Warning", "Warning", text) for text in warnings)
+            for told in (*warned, *rendered.ignored, *self.runner.judge(self._plan)):
+                self._record_event(told)
 
     # -- pods
 
-    def _start(self, place: Place) -> None:
+    def _start(self, place: PodIndex) -> None:
         suffix = "".join(random.choice(SUFFIX_LETTERS) for _ in range(5))
         pod = pod_at(
             self._plan,
@@ -200,7 +215,7 @@ class Supervisor:
         )
         run = PodRun(pod, place, self._steps[place], self._around())
         self._runs[place] = run
-        self._tell(events.EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
+        self._record_event(EventContent("Normal", "Scheduled", f"assigned to {socket.gethostname()}"), pod)
         self._tasks[run.name] = asyncio.ensure_future(run.run())
         self._tasks[run.name].add_done_callback(lambda _: self._changed.set())
 
@@ -213,7 +228,7 @@ class Supervisor:
             self._log,
             self._timing,
             save=self._save,
-            tell=self._tell,
+            tell=self._record_event,
             may_retry=self._may_retry,
             record=self._record,
         )
@@ -223,9 +238,9 @@ class Supervisor:
         self.folder.touch()
         self._changed.set()
 
-    def _may_retry(self, place: Place) -> bool:
-        self._failures[place.job, place.replica] += 1
-        return self._failures[place.job, place.replica] <= self._plan.job(place.job).retries
+    def _may_retry(self, place: PodIndex) -> bool:
+        self._failures[place.replicated_job, place.job_index] += 1
+        return self._failures[place.replicated_job, place.job_index] <= self._plan.job(place.replicated_job).retries
 
     def _record(self, identity: str, record: Tree | None) -> None:
         if record is None:
@@ -234,7 +249,7 @@ class Supervisor:
             self._records[identity] = record
         self.folder.write("records", self._records)
 
-    async def _stop_pods(self, places: Sequence[Place], *, drop: bool) -> None:
+    async def _stop_pods(self, places: Sequence[PodIndex], *, drop: bool) -> None:
         """End pods, and wait for that; `drop` removes them, as a cluster does with pods of a Job that is stopped."""
         runs = [self._runs[place] for place in places if place in self._runs]
         await asyncio.gather(*(run.stop() for run in runs))
@@ -248,18 +263,18 @@ class Supervisor:
     async def _begin_anew(self, *, counts: bool) -> None:
         self._restarts += 1
         self._counted += counts
-        self._tell(events.restarted(self._restarts))
+        self._record_event(events.restarted(self._restarts))
         await self._stop_pods(list(self._runs), drop=True)
         self._failures.clear()
         self._changed.set()
 
     # -- the end
 
-    async def _finish(self, end: Tree) -> None:
+    async def _finish(self, end: Condition) -> None:
         """Write that the job is over, then end what still runs: success of some may be the success of all."""
         self._write(self._jobs_status(), end)
         active = [place for place, run in self._runs.items() if run.phase in {"Pending", "Running"}]
-        drop = end["type"] == names.COMPLETE or end["reason"] == names.REASON_DEADLINE_EXCEEDED
+        drop = end.type == names.JOBSET_COMPLETED or end.reason == names.REASON_DEADLINE_EXCEEDED
         await self._stop_pods(active, drop=drop)
         self._write(self._jobs_status())
         await self.runner.clean()
@@ -269,18 +284,19 @@ class Supervisor:
         await self.runner.clean()
         self.folder.remove()
 
-    def _write(self, jobs: list[Tree], end: Tree | None = None) -> None:
+    def _write(self, jobs: list[JobStatus], end: Condition | None = None) -> None:
         """Write the status if it changed, and tell what that means."""
-        after = status.observe(self._job, self._status, jobs, now(), end)
+        jobset = JobSetStatus(conditions=[end] if end else None, replicated_jobs_status=jobs)
+        after = observe(self._train_job(), jobset, now())
         if after == self._status:
             return
-        for told in status.changes(self._status, after):
-            self._tell(told)
+        for told in of_change(self._status, after):
+            self._record_event(told)
         self._status = after
-        self.folder.write("status", after)
+        self.folder.write("status", document.to_tree(after))
         self.folder.touch()
 
-    def _tell(self, told: EventContent, about: Tree | None = None) -> None:
+    def _record_event(self, told: EventContent, about: Tree | None = None) -> None:
         self._news += 1
         self.folder.append_event(events.event(told, about or self._job, self._news, now()))
 
@@ -294,24 +310,3 @@ class Supervisor:
     def _stop_soon(self) -> None:
         self._told_to_stop = True
         self._changed.set()
-
-
-def make_runner(folder: JobFolder) -> Runner:
-    """Return the runner that a job's settings ask for."""
-    settings = folder.read("settings") or {}
-    if settings["kind"] == "process":
-        from trainplane.client.backends.process.runner import ProcessRunner  # noqa: PLC0415 only the one that is needed
-
-        return ProcessRunner(folder, settings)
-    from trainplane.client.backends.container.runner import ContainerRunner  # noqa: PLC0415 as above
-
-    return ContainerRunner(folder, settings)
-
-
-def main(secrets: str, path: str, lock: int) -> None:
-    """Run the job of a folder; `lock` is the open file that the client locked (`launching`)."""
-    folder = JobFolder(Path(path))
-    os.set_inheritable(lock, False)
-    with Path(os.devnull).open() as nothing:
-        os.dup2(nothing.fileno(), sys.stdin.fileno())
-    asyncio.run(Supervisor(folder, make_runner(folder), json.loads(secrets)).run())

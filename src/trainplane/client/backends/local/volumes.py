@@ -41,8 +41,6 @@ class Volume:
     """By path below the folder."""
     make: bool = True
     """Whether to make the folder; a path of the machine's own may have to be there already."""
-    owned: bool = True
-    """Whether it lies in the job's folder."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ def _volume(entry: Tree, folder: Path, pod: Tree, sources: Sources) -> Volume:
         return Volume(folder)
     if "hostPath" in entry:
         path = entry["hostPath"]
-        return Volume(Path(path["path"]), make=path.get("type") in _HOST_PATHS_TO_MAKE, owned=False)
+        return Volume(Path(path["path"]), make=path.get("type") in _HOST_PATHS_TO_MAKE)
     if "configMap" in entry or "secret" in entry:
         return Volume(folder, dict(_files(entry, place, sources)))
     if "projected" in entry:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from trainplane.client.backends.local.pods import Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
 
 LOOPBACK: Final = "127.0.0.1"
 PORTS: Final = range(20000, 32000)
@@ -57,7 +57,7 @@ class Addresses:
         self._host_line = re.compile(rf"(?:{names}){domain}(?: slots=(\d+)|:(\d+))")
 
     @classmethod
-    def of(cls, plan: Plan, find_port: Callable[[Iterable[int]], int] = free_port) -> Addresses:
+    def of(cls, plan: LocalJobSet, find_port: Callable[[Iterable[int]], int] = free_port) -> Addresses:
         """Return the addresses of a plan's pods."""
         return cls(frozenset(plan.hostname(place) for place in plan.places), plan.subdomain, find_port)
 

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainplane.client.backends.local.backend import LocalBackend
+from trainplane.client.backends.process.runner import ProcessRunner
 from trainplane.client.errors import InvalidError
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.local.folder import JobFolder
     from trainplane.client.types.backends import LocalProcessBackendConfig
 
 
@@ -37,3 +39,6 @@ class ProcessBackend(LocalBackend):
     def _settings(self, uid: str) -> Tree:  # noqa: ARG002 names are drawn where folders are made
         kept = "" if self.config.cleanup_venv else str(self._jobs.parent / "packages")
         return {"python": self._python, "temporary": tempfile.gettempdir(), "packages": kept}
+
+    def _runner(self, folder: JobFolder) -> ProcessRunner:
+        return ProcessRunner(folder, folder.read("settings") or {})

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.api.jobset import Container as Window
 from trainplane.api.quantity import Quantity
 from trainplane.client.backends.local import machine, processes
 from trainplane.client.backends.local.events import ignored
@@ -34,12 +33,13 @@ from trainplane.client.errors import EngineError, InvalidError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.backends.local.events import EventContent
     from trainplane.client.backends.local.folder import JobFolder
-    from trainplane.client.backends.local.pods import Place, Plan
+    from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
+    from trainplane.lifecycle.events import EventContent
 
 MEMORY_SECONDS: Final = 0.25
 """Between two looks at the memory of a container that has a limit."""
@@ -71,11 +71,10 @@ class ProcessRunner:
         self._settings = settings
         self._python = settings["python"]
         self._bin = folder.work / "bin"
-        self._plan: Plan | None = None
+        self._plan: LocalJobSet | None = None
         self._addresses = Addresses(frozenset(), folder.name)
-        self._mounts: dict[str, str] = {}
 
-    def judge(self, plan: Plan) -> Sequence[EventContent]:
+    def judge(self, plan: LocalJobSet) -> Sequence[EventContent]:
         """Return what has no effect on processes; refuse what cannot be had."""
         told: dict[str, EventContent] = {}
         for job, container in plan.containers:
@@ -86,7 +85,7 @@ class ProcessRunner:
             told["securityContext"] = ignored("securityContext", "processes run as you")
         return list(told.values())
 
-    async def prepare(self, plan: Plan) -> None:
+    async def prepare(self, plan: LocalJobSet) -> None:
         """Find ports for the pods, and lay out what they share."""
         self._plan = plan
         self._addresses = Addresses.of(plan)
@@ -99,7 +98,7 @@ class ProcessRunner:
             script.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
             script.chmod(0o755)
 
-    def address(self, place: Place) -> str:  # noqa: ARG002 all pods have the same
+    def address(self, place: PodIndex) -> str:  # noqa: ARG002 all pods have the same
         """Return the loopback address."""
         return LOOPBACK
 
@@ -322,10 +321,6 @@ def _without_effect(container: Tree) -> dict[str, EventContent]:
 
 def _is_sshd(command: Sequence[str]) -> bool:
     return bool(command) and Path(command[0]).name == _SSHD
-
-
-def _window(container: Tree) -> Window:
-    return Window(container)
 
 
 def _inherited(environment: Mapping[str, str]) -> dict[str, str]:

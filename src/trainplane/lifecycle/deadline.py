@@ -1,0 +1,45 @@
+"""How much longer a TrainJob may run. Pure.
+
+The time counts from creation, or from the last resume: each resume grants the full time anew. A suspended TrainJob has
+no deadline, nor has a finished one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainplane.api import names
+from trainplane.api.meta import find
+from trainplane.lifecycle.conditions import is_finished
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from trainplane.api.meta import Condition
+    from trainplane.api.trainjob import TrainJob
+
+
+def seconds_left(job: TrainJob, conditions: Sequence[Condition], now: datetime) -> float | None:
+    """Return the seconds until the deadline, none left if 0 or less; None if there is no deadline now.
+
+    `conditions` are those that the TrainJob is about to have: a resume that is being written counts from `now`.
+    """
+    allowed = job.spec.active_deadline_seconds
+    if not allowed or job.spec.suspend or is_finished(conditions):
+        return None
+    suspended = find(conditions, names.SUSPENDED)
+    began = job.metadata.creation_timestamp
+    if suspended is not None and suspended.status == "False" and suspended.last_transition_time is not None:
+        began = suspended.last_transition_time
+    if began is None:
+        return None
+    return allowed - (now - began).total_seconds()
+
+
+def message(job: TrainJob) -> str:
+    """Return what happened, for the Failed condition."""
+    return (
+        f"the TrainJob ran longer than spec.activeDeadlineSeconds, {job.spec.active_deadline_seconds} s: "
+        "its pods were stopped"
+    )

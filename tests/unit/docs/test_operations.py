@@ -1,0 +1,129 @@
+"""docs/operations.md: every setting with its default, every metric, every alert; nothing that is no longer there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from tests.fenced import blocks
+from trainplane.api.configuration import Configuration, Section
+from trainplane.hub.metrics import HubMetrics
+from trainplane.kube.clock import SystemClock
+from trainplane.kube.metrics import Metrics
+from trainplane.operator.metrics import TrainJobMetrics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[3]
+PATH = ROOT / "docs/operations.md"
+PAGE = PATH.read_text()
+
+
+def section(title: str) -> str:
+    """Return the text below a heading, up to the next one."""
+    (found,) = re.findall(rf"^#+ {title}\n(.*?)(?=^#+ |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def rows(title: str) -> dict[str, str]:
+    """Return the first two cells of a section's table; the first is a name."""
+    return dict(re.findall(r"^\| `([^`]+)` \| (.*?) \|", section(title), re.MULTILINE))
+
+
+# -- settings
+
+
+def settings(kind: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for field in msgspec.structs.fields(kind):
+        path = prefix + field.encode_name
+        section_of = [one for one in (field.type, *get_args(field.type)) if isinstance(one, type)]
+        inner = [one for one in section_of if issubclass(one, Section)]
+        if field.default is None and inner:
+            yield path, "`null`"
+        if inner:
+            yield from settings(inner[0], f"{path}.")
+        elif field.encode_name not in {"apiVersion", "kind"}:
+            yield path, f"`{json.dumps(default(field))}`"
+
+
+def default(field: Any) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+
+
+def test_every_setting_stands_there_with_its_default() -> None:
+    expected = dict(settings(Configuration))
+    assert len(expected) > 25
+    assert rows("Settings") == expected
+
+
+# -- metrics
+
+
+def families(registry: CollectorRegistry) -> set[str]:
+    return {f"{one.name}_total" if one.type == "counter" else one.name for one in registry.collect()}
+
+
+def test_every_metric_of_the_operator_stands_there() -> None:
+    metrics = Metrics(SystemClock())
+    TrainJobMetrics(metrics.registry)
+    assert rows("Operator").keys() == families(metrics.registry)
+
+
+def test_every_metric_of_the_hub_stands_there() -> None:
+    registry = CollectorRegistry()
+    HubMetrics(registry, Nothing(), Nothing(), Nothing())  # type: ignore[arg-type] # names alone are asked for
+    assert rows("Hub").keys() == families(registry)
+
+
+class Nothing:
+    """A collector, an archive or readers that have nothing yet."""
+
+    def __getattr__(self, name: str) -> Any:
+        empty: dict[str, Any] = {"workers": (), "mirrors": {}, "streams": {}}
+        numbers = {"bytes", "files", "total_bytes", "total_files", "count", "gaps", "refused"}
+        return 0 if name in numbers else empty.get(name, self)
+
+    def __float__(self) -> float:
+        return 0.0
+
+
+# -- alerts, commands, places
+
+
+def test_every_alert_stands_there() -> None:
+    tree = yaml.safe_load((ROOT / "manifests/hub/alerts.yaml").read_text())
+    assert rows("Alerts").keys() == {rule["alert"] for group in tree["spec"]["groups"] for rule in group["rules"]}
+
+
+def test_what_is_deleted_at_an_uninstall_is_what_is_installed() -> None:
+    (commands,) = blocks(PATH, "sh")
+    named = set(re.findall(r"\S+\.trainer\.kubeflow\.org$", commands, re.MULTILINE))
+    files = [ROOT / "manifests/operator/webhooks.yaml", ROOT / "manifests/operator/kueue-policy.yaml"]
+    there = {tree["metadata"]["name"] for file in files for tree in yaml.safe_load_all(file.read_text())}
+    assert named == there
+
+
+def test_tests_and_manifests_that_it_names_are_there() -> None:
+    named = re.findall(r"`((?:tests|manifests|benchmarks)/[\w./-]+)`", PAGE)
+    assert len(named) > 5
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]*)(?:#[^)]*)?\)", PAGE))
+def test_links_lead_somewhere(target: str) -> None:
+    assert (PATH.parent / target).exists()
+
+
+def test_figures_of_the_bench_are_those_of_its_page() -> None:
+    page = (ROOT / "docs/architecture/operator.md").read_text()
+    ours = [row.split("|")[-2].strip(" *") for row in re.findall(r"^\| (?:jobs/s|RSS|CPU).*\|$", page, re.MULTILINE)]
+    assert ours == ["78", "4.7", "19.0", "90"]
+    assert all(figure in section("Sizing") for figure in ours)
