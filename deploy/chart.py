@@ -105,9 +105,7 @@ def _operator(path: Path) -> str:
     text = text.replace(f"namespace: {_NAMESPACE}", f"namespace: {_RELEASE_NAMESPACE}")
     text = text.replace("failurePolicy: Fail", "failurePolicy: {{ .Values.webhook.failurePolicy }}")
     if path.stem == "webhooks":
-        annotations = '  {{- include "trainplane.webhook.annotations" . | nindent 2 }}\n'
-        text = re.sub(r"(\nmetadata:\n  name: \S+\n)", lambda found: found.group() + annotations, text)
-        return _NOTE % _source(path) + text
+        return _NOTE % _source(path) + _webhooks(text)
     if path.stem == "kueue-policy":
         return _conditional(
             path, ".Values.kueuePolicy.enabled", text.replace("{{ .Values.webhook.failurePolicy }}", "Fail")
@@ -115,23 +113,69 @@ def _operator(path: Path) -> str:
     return _NOTE % _source(path) + text
 
 
-def _hub(path: Path) -> str:
-    """Return a manifest of the hub in the release's namespace."""
-    text = _escaped(path.read_text())
-    text = text.replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
-    text = text.replace("namespace: kueue-system", "namespace: {{ .Values.hub.kueueNamespace }}")
-    text = text.replace("serviceaccount:trainplane-hub:", f"serviceaccount:{_RELEASE_NAMESPACE}:")
-    text = text.replace(
-        "image: trainplane/operator:latest",
-        'image: {{ include "trainplane.image" . }}\n          imagePullPolicy: {{ .Values.image.pullPolicy }}',
+def _webhooks(text: str) -> str:
+    """Return the webhook configurations; those of an operator of one namespace have their own names, and its place."""
+    metadata = '  {{- include "trainplane.webhook.metadata" . | nindent 2 }}\n'
+    text = re.sub(
+        r"(\nmetadata:\n  name: )(\w+)\S+\n",
+        rf'\1{{{{ include "trainplane.webhook.name" (list . "\2") }}}}\n{metadata}',
+        text,
     )
-    text = text.replace("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}")
-    for flag, value in (
-        ("keep-job-bytes=256Mi", "keepJobBytes"),
-        ("keep-total-bytes=8Gi", "keepTotalBytes"),
-        ("keep-finished=14d", "keepFinished"),
-    ):
-        text = text.replace(f"--{flag}", f"--{flag.split('=')[0]}={{{{ .Values.hub.{value} }}}}")
+    text = text.replace(
+        "    clientConfig:\n",
+        '    {{- include "trainplane.webhook.place" . | nindent 4 }}\n    clientConfig:\n'
+        "      {{- with .Values.webhook.caBundle }}\n      caBundle: {{ . }}\n      {{- end }}\n",
+    )
+    head, *items = re.split(r"\n(?=  (?:- name|# An operator))", text)
+    return head + "".join("\n" + _unless_scoped(item) for item in items)
+
+
+def _unless_scoped(item: str) -> str:
+    """Return a webhook; one for objects without a namespace is not for an operator of one namespace."""
+    if "resources: [clustertrainingruntimes]" not in item:
+        return item
+    return "  {{- if not .Values.manager.watchNamespace }}\n" + item.rstrip("\n") + "\n  {{- end }}"
+
+
+_IMAGE_OF_HUB: Final = (
+    "image: trainplane/operator:latest",
+    'image: {{ include "trainplane.image" . }}\n          imagePullPolicy: {{ .Values.image.pullPolicy }}',
+)
+_KUEUE: Final = "{{ .Values.hub.kueueNamespace }}"
+_HUB: Final = {
+    "front": (_IMAGE_OF_HUB,),
+    "rbac": (("namespace: kueue-system", f"namespace: {_KUEUE}"),),
+    "server": (
+        _IMAGE_OF_HUB,
+        ("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}"),
+        ("- --data=/data\n", f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n"),
+        ("--keep-job-bytes=256Mi", "--keep-job-bytes={{ .Values.hub.keepJobBytes }}"),
+        ("--keep-total-bytes=8Gi", "--keep-total-bytes={{ .Values.hub.keepTotalBytes }}"),
+        ("--keep-finished=14d", "--keep-finished={{ .Values.hub.keepFinished }}"),
+        ("serviceaccount:trainplane-hub:", f"serviceaccount:{_RELEASE_NAMESPACE}:"),
+        # Kept logs outlive the release: whoever uninstalls it did not ask for their end.
+        (
+            "kind: PersistentVolumeClaim\nmetadata:\n",
+            "kind: PersistentVolumeClaim\nmetadata:\n  annotations:\n    helm.sh/resource-policy: keep\n",
+        ),
+    ),
+}
+"""What values decide in the hub's manifests, by file: the text there, and the chart's."""
+
+
+def _hub(path: Path) -> str:
+    """Return a manifest of the hub in the release's namespace.
+
+    Raises:
+        ValueError: the manifest no longer has a text that a value should decide.
+    """
+    text = _escaped(path.read_text()).replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
+    for plain, templated in _HUB.get(path.stem, ()):
+        if plain not in text:
+            raise ValueError(
+                f"{_source(path)}: has no {plain!r}, which the chart's values decide: change deploy/chart.py"
+            )
+        text = text.replace(plain, templated)
     condition = ".Values.hub.enabled"
     if path.stem == "alerts":
         condition = "and .Values.hub.enabled .Values.prometheusRule.enabled"

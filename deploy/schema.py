@@ -40,7 +40,7 @@ def values() -> dict[str, Any]:
         image=_closed(**_IMAGE, pullPolicy={"enum": ["Always", "IfNotPresent", "Never"]}, pullSecrets=_LIST),
         manager=_manager(),
         rbac=_closed(secretNamespaces={"type": "array", "items": _STRING}),
-        webhook=_closed(failurePolicy={"enum": ["Fail", "Ignore"]}),
+        webhook=_closed(failurePolicy={"enum": ["Fail", "Ignore"]}, caBundle=_STRING),
         kueuePolicy=_closed(enabled=_TRUTH),
         certManager=_closed(enabled=_TRUTH, issuerRef=_ANY),
         networkPolicy=_closed(enabled=_TRUTH, apiServerPorts={"type": "array", "items": {"type": "integer"}}),
@@ -86,6 +86,7 @@ def _manager() -> dict[str, Any]:
         securityContext=_ANY,
         topologySpreadConstraints=_LIST,
         priorityClassName=_STRING,
+        watchNamespace=_STRING,
         logLevel={"type": ["string", "integer"]},
         podDisruptionBudget=_closed(enabled=_TRUTH, minAvailable={"type": ["integer", "string"]}),
         config=_configuration(),
@@ -123,11 +124,9 @@ def _resolved(node: Any, parts: dict[str, Any]) -> Any:
         return node
     if "$ref" in node:
         return _resolved(parts[node["$ref"]], parts)
-    if "anyOf" in node and "$ref" in json.dumps(
-        node
-    ):  # a section or none: an admin leaves it out by the chart's switch
-        node = next(one for one in node["anyOf"] if "$ref" in one)
-        return _resolved(node, parts)
+    sections = [one for one in node.get("anyOf", ()) if "$ref" in one]
+    if sections:  # a section or none: an admin turns it off by a field of it
+        return _resolved(sections[0], parts)
     return {
         key: _resolved(value, parts)
         for key, value in node.items()

@@ -40,7 +40,7 @@ def build(base: str, output: Path, engine: list[str], name: str = NAME) -> dict[
     shutil.copy(SOURCES / "rootfs.py", context)
     flags = [f"--build-arg=BASE={base}", f"--timestamp={epoch}", "--no-cache", "--isolation=chroot"]
     # One layer of sorted files, and nothing of where and when: the digest is that of what is in it.
-    layers = ["--pull=never", "--squash", "--identity-label=false", "--format=oci"]
+    layers = ["--squash", "--identity-label=false", "--format=oci"]
     file = f"--file={SOURCES / 'Containerfile'}"
     _run(*engine, "build", "--quiet", *flags, *layers, file, f"--tag={name}", str(context))
     archive = output / "trainplane.tar"
@@ -74,19 +74,14 @@ def _install(target: Path, wheel: Path) -> None:
     uv += [f"--python-version={PYTHON}", f"--python-platform={PLATFORM}", "--only-binary=:all:", f"--target={target}"]
     _run(*uv, "--require-hashes", f"--requirement={REPOSITORY / 'requirements/operator.txt'}")
     _run(*uv, str(wheel))
-    for trace in (
-        *target.glob("*.dist-info/direct_url.json"),
-        *target.glob("*.dist-info/uv_cache.json"),
-        target / ".lock",
-    ):
-        trace.unlink(missing_ok=True)
-    for record in target.glob("trainplane-*.dist-info/RECORD"):
-        kept = [
-            line
-            for line in record.read_text().splitlines()
-            if "/direct_url.json" not in line and "/uv_cache" not in line
-        ]
-        record.write_text("\n".join(kept) + "\n")
+    # Where the wheel lay on this machine is nobody's business, and another on the next.
+    for name in ("direct_url.json", "uv_cache.json"):
+        for trace in target.glob(f"*.dist-info/{name}"):
+            trace.unlink()
+            record = trace.with_name("RECORD")
+            lines = record.read_text().splitlines(keepends=True)
+            record.write_text("".join(line for line in lines if f"/{name}," not in line))
+    (target / ".lock").unlink(missing_ok=True)
 
 
 def _run(*command: str, environment: dict[str, str] | None = None) -> str:

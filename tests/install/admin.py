@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab.helm import helm
@@ -19,7 +21,7 @@ CHART = REPOSITORY / "charts/trainplane"
 RELEASE = "trainplane"
 NAMESPACE = "trainplane-system"
 MANAGER = f"{RELEASE}-controller-manager"
-ACCOUNT = f"system:serviceaccount:{NAMESPACE}:{MANAGER}"
+NAMESPACED = Path(__file__).parent / "values/namespaced.yaml"
 RUNTIME = "two-pods"
 _REPOSITORY, _, _TAG = trainplane.NAME.partition("/")[2].partition(":")
 IMAGE = (
@@ -34,9 +36,15 @@ class Admin:
     """What an admin does with the release."""
 
     cluster: Cluster
+    namespace: str = NAMESPACE
+    """Where the release is."""
+    jobs: str = "default"
+    """Where users' jobs are."""
+    kind: str = "ClusterTrainingRuntime"
+    """The kind of their runtimes."""
 
     def helm(self, *arguments: str) -> str:
-        return helm(self.cluster, *arguments, f"--namespace={NAMESPACE}").stdout
+        return helm(self.cluster, *arguments, f"--namespace={self.namespace}").stdout
 
     def install(self, *values: str) -> None:
         self.helm("install", RELEASE, str(CHART), *IMAGE, *values, "--wait", "--timeout=120s")
@@ -47,7 +55,16 @@ class Admin:
     def make_namespace(self) -> None:
         """Make the namespace of the release, in which pods are held to Pod Security's `restricted`."""
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-        self.cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}})
+        self.cluster.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
+        )
+
+    def bring_certificate(self) -> str:
+        """Put a certificate of the cluster's authority where the operator finds it; return that authority."""
+        pair = self.cluster.issue_serving("tenant", MANAGER, (f"{MANAGER}.{self.namespace}.svc",))
+        files = (f"--cert={pair.certificate}", f"--key={pair.key}", f"--namespace={self.namespace}")
+        self.cluster.kubectl("create", "secret", "tls", f"{RELEASE}-webhook-cert", *files)
+        return base64.b64encode(self.cluster.authority.read_bytes()).decode()
 
     def has(self, kind: str, name: str) -> bool:
         return self.cluster.kubectl("get", kind, name, check=False).code == 0
@@ -86,8 +103,8 @@ class Admin:
         self.cluster.apply(
             {
                 "apiVersion": "trainer.kubeflow.org/v1alpha1",
-                "kind": "ClusterTrainingRuntime",
-                "metadata": {"name": name},
+                "kind": self.kind,
+                "metadata": {"name": name} | ({"namespace": self.jobs} if self.kind == "TrainingRuntime" else {}),
                 "spec": {
                     "mlPolicy": {"numNodes": 1, **(policy or {})},
                     "template": {"spec": {"replicatedJobs": [job]}},
@@ -97,26 +114,27 @@ class Admin:
 
     def train(self, name: str, nodes: int = 2) -> None:
         """Create a TrainJob and wait until it is complete."""
-        self.cluster.kubectl("create", "-f", "-", stdin=train_job(name, nodes))
+        self.cluster.kubectl("create", "-n", self.jobs, "-f", "-", stdin=train_job(name, nodes, kind=self.kind))
         wait_for(f"TrainJob {name}", lambda: "Complete" in self.conditions(name), seconds=90)
 
     def conditions(self, name: str) -> list[str]:
         """Return the conditions of a TrainJob that are True."""
-        status = self.cluster.get("trainjob", name).get("status", {})
+        status = self.cluster.get("trainjob", name, "-n", self.jobs).get("status", {})
         return [one["type"] for one in status.get("conditions", []) if one["status"] == "True"]
 
     def requests(self) -> list[dict[str, Any]]:
         """Return what the operator has asked of the API server, by its audit log."""
-        return [one for one in self.cluster.audit() if one["user"]["username"] == ACCOUNT]
+        account = f"system:serviceaccount:{self.namespace}:{MANAGER}"
+        return [one for one in self.cluster.audit() if one["user"]["username"] == account]
 
 
-def train_job(name: str, nodes: int, runtime: str = RUNTIME) -> str:
+def train_job(name: str, nodes: int, runtime: str = RUNTIME, kind: str = "ClusterTrainingRuntime") -> str:
     """Return a TrainJob as a user writes it."""
     return f"""
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
 metadata: {{name: {name}}}
 spec:
-  runtimeRef: {{name: {runtime}}}
+  runtimeRef: {{kind: {kind}, name: {runtime}}}
   trainer: {{numNodes: {nodes}}}
 """

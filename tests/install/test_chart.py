@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
+(EVERYTHING,) = (path for path in VALUES if path.stem == "everything")
+(NAMESPACED,) = (path for path in VALUES if path.stem == "namespaced")
 FOREIGN = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
 """Kinds whose CRDs the lab does not have."""
 KNOWN = "--api-versions=trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime"
@@ -57,7 +59,7 @@ def manager(documents: list[Tree]) -> Tree:
 def crds(cluster: Cluster) -> Cluster:
     """Return an API server that knows our kinds, and the namespaces that rendered objects name."""
     trainplane.install_crds(cluster)
-    for name in (NAMESPACE, "kueue-system", "mpi", "flux"):
+    for name in (NAMESPACE, "kueue-system", "mpi", "flux", "team-a"):
         cluster.kubectl("create", "namespace", name)
     return cluster
 
@@ -108,7 +110,7 @@ def test_runtimes_wait_for_their_crd() -> None:
 
 
 def test_images_of_runtimes_may_be_replaced() -> None:
-    found = by_name(rendered(f"--values={VALUES[1]}", KNOWN))
+    found = by_name(rendered(f"--values={EVERYTHING}", KNOWN))
     assert "image: example.com/deepspeed:v1" in yaml.safe_dump(found["ClusterTrainingRuntime", "deepspeed-distributed"])
     tuned = yaml.safe_dump(found["ClusterTrainingRuntime", "torchtune-llama3.2-1b"])
     assert "image: torchtune:v2.3.0" in tuned
@@ -133,9 +135,19 @@ def test_with_cert_manager_the_operator_writes_no_webhook() -> None:
     assert injected == {f"{NAMESPACE}/trainplane-webhook-cert"}
 
 
+def test_an_operator_of_one_namespace_has_no_cluster_role() -> None:
+    documents = rendered(f"--values={NAMESPACED}")
+    assert not [one for one in documents if one["kind"].startswith("ClusterRole")]
+    webhooks = [one for document in documents for one in document.get("webhooks", [])]
+    assert {one["rules"][0]["resources"][0] for one in webhooks} == {"trainjobs", "trainingruntimes"}
+    places = [one["namespaceSelector"]["matchLabels"] for one in webhooks]
+    assert all(place == {"kubernetes.io/metadata.name": "team-a"} for place in places)
+    assert "--watch-namespace=team-a" in manager(documents)["containers"][0]["args"]
+
+
 def test_secrets_may_be_kept_to_namespaces() -> None:
     bindings = [
-        one for one in rendered(f"--values={VALUES[1]}") if one["metadata"]["name"].endswith("-manager-secrets")
+        one for one in rendered(f"--values={EVERYTHING}") if one["metadata"]["name"].endswith("-manager-secrets")
     ]
     found = [(one["kind"], one["metadata"].get("namespace")) for one in bindings if one["kind"].endswith("Binding")]
     assert found == [("RoleBinding", "mpi"), ("RoleBinding", "flux")]
@@ -160,6 +172,10 @@ def test_every_pod_is_restricted() -> None:
         ("--set=manager.replica=2", "additional properties 'replica' not allowed"),
         ("--set=manager.config.webhook.prot=1", "additional properties 'prot' not allowed"),
         ("--set=dataCache.enabled=true", "dataCache.enabled: this release has no data cache"),
+        (
+            "--set=manager.watchNamespace=a",
+            "manager.watchNamespace: an operator of one namespace may not write webhook",
+        ),
         ("--set=jobset.install=true", "jobset.install: this chart does not bring JobSet"),
     ],
 )

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deploy.rbac import OPERATOR, Grant
+from lab import hub
 from lab.errors import CommandError
 from lab.processes import wait_for
-from tests.install.admin import CHART, MANAGER, NAMESPACE, RUNTIME, Admin, train_job
+from tests.install.admin import CHART, MANAGER, NAMESPACE, NAMESPACED, RUNTIME, Admin, train_job
+from tests.install.writer import Writer
 
 if TYPE_CHECKING:
     from tests.suite import SuiteReport
@@ -91,6 +93,28 @@ def test_shipped_runtimes_come_with_an_upgrade(admin: Admin) -> None:
     admin.train("second")
 
 
+def test_a_rolling_upgrade_refuses_no_write(admin: Admin, report: SuiteReport) -> None:
+    before = {pod["metadata"]["name"] for pod in admin.cluster.get("pods", "-n", NAMESPACE)["items"]}
+    with Writer(admin.cluster) as writer:
+        change = "--set=manager.config.limits.podsPerTrainJob=1024"
+        admin.helm("upgrade", "trainplane", str(CHART), "--reuse-values", change, "--wait", "--timeout=120s")
+
+        def replaced() -> bool:
+            return not before & {pod["metadata"]["name"] for pod in admin.cluster.get("pods", "-n", NAMESPACE)["items"]}
+
+        wait_for("the former pods to go", replaced, seconds=60)
+    report.figure("writes", len(writer.written))
+    report.figure("writes_refused", len(writer.refused))
+    assert writer.refused == []
+    assert len(writer.written) > 10
+
+    def missing() -> set[str]:
+        return set(writer.written) - {one["metadata"]["name"] for one in admin.cluster.get("jobsets")["items"]}
+
+    wait_for("the JobSets of all that was written", lambda: not missing(), seconds=60)
+    report.figure("jobs_lost", len(missing()))
+
+
 def test_nothing_was_denied_and_no_grant_is_idle(admin: Admin, report: SuiteReport) -> None:
     requests = admin.requests()
     assert requests
@@ -125,6 +149,51 @@ def test_installed_again_it_takes_them_up(admin: Admin) -> None:
     admin.install()
     admin.train("third")
     assert admin.conditions("first") == ["Complete"]
+
+
+def test_the_hub_is_a_switch_away(admin: Admin) -> None:
+    cluster = admin.cluster
+    folder = cluster.folder / "hub-volume"
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+    cluster.kubectl("create", "namespace", "kueue-system")
+    cluster.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "hub"},
+            "spec": {
+                "capacity": {"storage": "10Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "hostPath": {"path": str(folder)},
+            },
+        }
+    )
+    admin.helm(
+        "upgrade", "trainplane", str(CHART), "--reuse-values", "--set=hub.enabled=true", "--wait", "--timeout=120s"
+    )
+    wait_for("the hub's API", lambda: hub.is_available(cluster), seconds=60)
+    cluster.kubectl("get", "--raw", "/apis/hub.trainplane.dev/v1alpha1/namespaces/default/trainjobs")
+    accounts = {f"system:serviceaccount:{NAMESPACE}:trainplane-hub{suffix}" for suffix in ("", "-front")}
+    asked = [one for one in cluster.audit() if one["user"]["username"] in accounts]
+    assert {one["user"]["username"] for one in asked} == accounts
+    denied = [one for one in asked if one["annotations"].get("authorization.k8s.io/decision") != "allow"]
+    assert [(one["verb"], one["requestURI"]) for one in denied] == []
+
+
+def test_it_may_be_kept_to_a_namespace(admin: Admin) -> None:
+    admin.uninstall()
+    tenant = Admin(admin.cluster, namespace="team-a-system", jobs="team-a", kind="TrainingRuntime")
+    tenant.make_namespace()
+    admin.cluster.kubectl("create", "namespace", tenant.jobs)
+    bundle = tenant.bring_certificate()
+    tenant.install(f"--values={NAMESPACED}", f"--set=webhook.caBundle={bundle}")
+    tenant.add_runtime()
+    tenant.train("fourth")
+    denied = [one for one in tenant.requests() if one["annotations"].get("authorization.k8s.io/decision") != "allow"]
+    assert [(one["verb"], one["requestURI"]) for one in denied] == []
+    roles = [one["metadata"]["name"] for one in admin.cluster.get("clusterroles")["items"]]
+    assert [name for name in roles if MANAGER in name] == []
 
 
 def _is_used(grant: Grant, requests: list[dict[str, Any]]) -> bool:

@@ -79,7 +79,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- if and .Values.manager.config.certManagement.enable (not .Values.certManager.enabled) }}true{{ end }}
 {{- end }}
 
-{{- define "trainplane.webhook.annotations" -}}
+{{- /* An operator of one namespace has webhooks of its own, for that namespace. */ -}}
+{{- define "trainplane.webhook.name" -}}
+{{- $root := index . 0 }}
+{{- index . 1 }}.{{ with $root.Values.manager.watchNamespace }}{{ . }}.{{ end }}trainer.kubeflow.org
+{{- end }}
+
+{{- define "trainplane.webhook.place" -}}
+{{- with .Values.manager.watchNamespace }}
+namespaceSelector:
+  matchLabels: {kubernetes.io/metadata.name: {{ . }}}
+{{- end }}
+{{- end }}
+
+{{- define "trainplane.webhook.metadata" -}}
 labels:
   {{- include "trainplane.labels" . | nindent 2 }}
 {{- if .Values.certManager.enabled }}
@@ -91,6 +104,12 @@ annotations:
 {{- /* The port of an address as `:8443` or `127.0.0.1:8443`; empty if it is off. */ -}}
 {{- define "trainplane.port" -}}
 {{- if not (has . (list "" "0")) }}{{ regexFind "[0-9]+$" . }}{{ end }}
+{{- end }}
+
+{{- /* Whether who reads metrics is asked for a token. */ -}}
+{{- define "trainplane.metricsAsk" -}}
+{{- $metrics := .Values.manager.config.metrics }}
+{{- if and (include "trainplane.port" $metrics.bindAddress) $metrics.secureServing $metrics.auth.enabled }}true{{ end }}
 {{- end }}
 
 {{- /* The Configuration: the values as they are, but for names that the release decides. */ -}}

@@ -152,8 +152,11 @@ class Operator:
         return controller
 
     def _reflectors(self) -> list[Reflector]:
-        """Return a reflector per mirror; a JobSet has its TrainJob's name, so its changes are news of that key."""
-        stores = self.stores
+        """Return a reflector per mirror; a JobSet has its TrainJob's name, so its changes are news of that key.
+
+        An operator of one namespace mirrors what is in it, and may not ask for what is in none.
+        """
+        stores, scope = self.stores, self.settings.watch_namespace
         handlers: list[tuple[Store, list[Any]]] = [
             (stores.cluster_training_runtimes, [self.cluster_training_runtimes.source(own_key)]),
             (stores.training_runtimes, [self.training_runtimes.source(own_key)]),
@@ -161,8 +164,9 @@ class Operator:
             (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
         ]
         return [
-            Reflector(self.client, store.resource, store, handled, self.clock, observer=self.metrics)
+            Reflector(self.client, store.resource, store, handled, self.clock, namespace=scope, observer=self.metrics)
             for store, handled in handlers
+            if store.resource.namespaced or scope is None
         ]
 
     def stop(self) -> None:

@@ -45,6 +45,9 @@ class Settings:
     """Path of a kubeconfig; None finds the cluster as kubectl does, in a pod its own."""
     namespace: str = DEFAULT_NAMESPACE
     """Where the operator runs: its Lease, its certificates' Secret, its Service."""
+    watch_namespace: str | None = None
+    """The one namespace whose TrainJobs it works on, for an operator without rights elsewhere; it then knows no
+    ClusterTrainingRuntimes. None: all namespaces."""
     certificates: Path = field(default_factory=lambda: _certificate_folder(os.environ))
     """Folder with tls.crt and tls.key where certManagement is off; the reference's own place, moved by TMPDIR."""
     shutdown_delay: float = 5.0
@@ -119,6 +122,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
         configuration=file,
         kubeconfig=flags.kubeconfig,
         namespace=flags.namespace or _own_namespace(environ),
+        watch_namespace=flags.watch_namespace or None,
         certificates=Path(flags.webhook_cert_dir or _certificate_folder(environ)),
         shutdown_delay=_duration(flags.shutdown_delay_duration, "--shutdown-delay-duration"),
         log_level=_level(flags.zap_log_level),
@@ -152,6 +156,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", help="Configuration file (config.trainer.kubeflow.org/v1alpha1)")
     parser.add_argument("--kubeconfig", help="kubeconfig; default: as kubectl, in a pod its service account")
     parser.add_argument("--namespace", help="the operator's namespace; default: the pod's own")
+    parser.add_argument(
+        "--watch-namespace", help="work on this namespace alone, with its TrainingRuntimes; default: all"
+    )
     parser.add_argument("--feature-gates", default="", help="NAME=true,NAME=false; goes before the file's")
     parser.add_argument(
         "--webhook-cert-dir",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import json
 from typing import TYPE_CHECKING, Any
@@ -189,3 +190,14 @@ def test_a_wrong_file_ends_it_with_a_sentence(tmp_path: Path, capsys: pytest.Cap
 def test_a_wrong_level_ends_it_with_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["--zap-log-level=loud"]) == 1
     assert "--zap-log-level: log level 'loud'" in capsys.readouterr().err
+
+
+async def test_an_operator_of_one_namespace_asks_for_nothing_elsewhere(server: FakeServer) -> None:
+    async with server.client() as client:
+        whole = Operator(settings(), client)
+        scoped = Operator(dataclasses.replace(settings(), watch_namespace="team-a"), client)
+    assert {(one.resource.plural, one._namespace) for one in scoped.reflectors} == {
+        (plural, "team-a") for plural in ("trainingruntimes", "jobsets", "trainjobs")
+    }
+    assert len(whole.reflectors) == 4
+    assert all(one._namespace is None for one in whole.reflectors)

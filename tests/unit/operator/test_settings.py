@@ -76,6 +76,7 @@ def test_flags() -> None:
         [
             "--kubeconfig=K",
             "--namespace=mine",
+            "--watch-namespace=team-a",
             "--webhook-cert-dir=certs",
             "--zap-devel",
             "--zap-time-encoding=rfc3339",
@@ -85,6 +86,7 @@ def test_flags() -> None:
     )
     assert settings.kubeconfig == "K"
     assert settings.namespace == "mine"
+    assert settings.watch_namespace == "team-a"
     assert settings.certificates == Path("certs")
     assert settings.log_format == "console"
     assert settings.configuration.feature_gates == {"TrainJobStatus": False}
