@@ -114,6 +114,13 @@ def unused(granted: Iterable[Grant], asked: Iterable[Request]) -> list[Grant]:
     return sorted((one for one in granted if not any(map(one.covers, allowed))), key=str)
 
 
-def denied(asked: Iterable[Request]) -> list[Request]:
-    """Return the requests that were refused for want of a right."""
-    return sorted({request for request in asked if not request.allowed}, key=str)
+def denied(granted: Iterable[Grant], asked: Iterable[Request]) -> list[Request]:
+    """Return the requests of the grants' accounts that were refused for want of a right.
+
+    What a grant covers and was refused all the same was asked of an API server that had just started and did not know
+    its roles yet; it is asked again.
+    """
+    known = list(granted)
+    ours = {grant.account for grant in known}
+    refused = {request for request in asked if not request.allowed and request.account in ours}
+    return sorted((one for one in refused if not any(grant.covers(one) for grant in known)), key=str)

@@ -36,8 +36,8 @@ def granted() -> set[Grant]:
     return grants(documents(*ROLES))
 
 
-def test_nothing_was_denied(asked: set[Request], report: SuiteReport) -> None:
-    refused = denied(asked)
+def test_nothing_was_denied(granted: set[Grant], asked: set[Request], report: SuiteReport) -> None:
+    refused = denied(granted, asked)
     report.figure("denials", len(refused))
     assert refused == []
 

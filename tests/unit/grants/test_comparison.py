@@ -71,9 +71,20 @@ def test_a_name_is_used_only_by_that_name(tmp_path: Path) -> None:
 
 def test_what_was_denied_is_told_and_uses_nothing(tmp_path: Path) -> None:
     asked = log(tmp_path, event("get", "secrets", namespace="ours", name="cert", decision="forbid", code=403))
-    (refused,) = denied(asked)
+    others = Grant(OPERATOR, "get", "", "secrets", names=("other",))
+    (refused,) = denied([others], asked)
     assert (refused.verb, refused.resource, refused.name) == ("get", "secrets", "cert")
     assert unused([Grant(OPERATOR, "get", "", "secrets")], asked)
+
+
+def test_an_api_server_that_does_not_know_its_roles_yet_denies_nothing(tmp_path: Path) -> None:
+    asked = log(tmp_path, event("get", "secrets", namespace="ours", name="cert", decision="forbid", code=403))
+    assert denied([Grant(OPERATOR, "get", "", "secrets")], asked) == []
+
+
+def test_what_others_are_denied_is_not_ours(tmp_path: Path) -> None:
+    asked = log(tmp_path, event("get", "secrets", namespace="ours", name="cert", decision="forbid", code=403))
+    assert denied([Grant("ours:hub", "get", "", "pods")], asked) == []
 
 
 def test_a_subresource_is_another_thing(tmp_path: Path) -> None:
