@@ -36,13 +36,13 @@ def load_image(cluster: Cluster) -> None:
     node.load(cluster, ARCHIVE, trainplane.NAME)
 
 
-def make_namespace(cluster: Cluster) -> None:
+def make_namespace(cluster: Cluster, namespace: str = NAMESPACE) -> None:
     """Make the release's namespace, whose pods are held to Pod Security's `restricted`."""
-    metadata = {"name": NAMESPACE, "labels": _RESTRICTED}
+    metadata = {"name": namespace, "labels": _RESTRICTED}
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
 
-def install(cluster: Cluster, *values: str) -> None:
+def install(cluster: Cluster, *values: str, namespace: str = NAMESPACE) -> None:
     """Install the release and wait until its pods are ready."""
-    options = (*image_values(), *values, f"--namespace={NAMESPACE}", "--wait", "--timeout=120s")
+    options = (*image_values(), *values, f"--namespace={namespace}", "--wait", "--timeout=120s")
     helm(cluster, "install", RELEASE, str(FOLDER), *options)

@@ -9,26 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lab import chart
 from lab.helm import helm
-from lab.images import reference, trainplane
-from lab.paths import REPOSITORY
+from lab.images import reference
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
 
-CHART = REPOSITORY / "charts/trainplane"
-RELEASE = "trainplane"
-NAMESPACE = "trainplane-system"
+CHART = chart.FOLDER
+RELEASE = chart.RELEASE
+NAMESPACE = chart.NAMESPACE
 MANAGER = f"{RELEASE}-controller-manager"
 NAMESPACED = Path(__file__).parent / "values/namespaced.yaml"
 RUNTIME = "two-pods"
-_REPOSITORY, _, _TAG = trainplane.NAME.partition("/")[2].partition(":")
-IMAGE = (
-    "--set-string",
-    f"image.registry={trainplane.NAME.partition('/')[0]},image.repository={_REPOSITORY},image.tag={_TAG},image.pullPolicy=Never",
-)
-"""How the lab's image is named: no registry answers there, so it must not be pulled."""
+WHO = "import os; print('node', os.environ.get('JOB_COMPLETION_INDEX', '0'))"
+"""What a node of that runtime runs."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +43,13 @@ class Admin:
         return helm(self.cluster, *arguments, f"--namespace={self.namespace}").stdout
 
     def install(self, *values: str) -> None:
-        self.helm("install", RELEASE, str(CHART), *IMAGE, *values, "--wait", "--timeout=120s")
+        chart.install(self.cluster, *values, namespace=self.namespace)
 
     def uninstall(self) -> None:
         self.helm("uninstall", RELEASE, "--wait", "--timeout=60s")
 
     def make_namespace(self) -> None:
-        """Make the namespace of the release, in which pods are held to Pod Security's `restricted`."""
-        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-        self.cluster.apply(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
-        )
+        chart.make_namespace(self.cluster, self.namespace)
 
     def bring_certificate(self) -> str:
         """Put a certificate of the cluster's authority where the operator finds it; return that authority."""
@@ -84,14 +76,13 @@ class Admin:
             connection.close()
         return status
 
-    def add_runtime(self, name: str = RUNTIME, policy: dict[str, Any] | None = None) -> None:
+    def add_runtime(self, name: str = RUNTIME, policy: dict[str, Any] | None = None, says: str = WHO) -> None:
         """Add a runtime whose nodes say who they are: through the webhook, as every runtime that is not shipped."""
-        said = "import os, sys; print('node', os.environ.get('JOB_COMPLETION_INDEX', '0')); sys.exit(0)"
         container = {
             "name": "node",
             "image": reference("python"),
             "imagePullPolicy": "Never",
-            "command": ["python3", "-c", said],
+            "command": ["python3", "-c", says],
         }
         job = {
             "name": "node",

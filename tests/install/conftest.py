@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import jobset, node
+from lab import chart, jobset, node
 from lab.cluster import Cluster
-from lab.images import trainplane
 from tests.install.admin import Admin
 from tests.install.image import Archive
 
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def archived() -> Path:
     """Return where `make image` has put our image."""
-    path = trainplane.OUTPUT / "trainplane.tar"
-    assert path.exists(), "the image is not built: run `make image`"
-    return path
+    assert chart.ARCHIVE.exists(), "the image is not built: run `make image`"
+    return chart.ARCHIVE
 
 
 @pytest.fixture(scope="session")
@@ -32,13 +30,13 @@ def archive(archived: Path) -> Archive:
 
 
 @pytest.fixture(scope="session")
-def admin(archived: Path) -> Iterator[Admin]:
+def admin() -> Iterator[Admin]:
     """Return the admin of a cluster with a node, JobSet and our image, and nothing else."""
     cluster = Cluster.up(f"install-{os.getpid()}", owned=True, audited=True)
     try:
         jobset.install(cluster)
         node.install(cluster)
-        node.load(cluster, archived, trainplane.NAME)
+        chart.load_image(cluster)
         yield Admin(cluster)
     finally:
         cluster.down()
