@@ -1,6 +1,9 @@
 """What an admin does with jobs in flight: upgrade, lose a replica, rotate certificates, drain, lose the API server.
 
 Users go on writing all the while. The tests are steps of one story and run in order; the last one counts.
+
+The upgrade is from the image of `BEFORE=ARCHIVE`, which `make image` of another commit leaves in build/image; without
+it, from this one under another tag.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import ssl
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,11 +31,12 @@ from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.suite import SuiteReport
 
 RUNNING, RESUMED, HELD = sized((2, 3, 15), full=(8, 12, 30))
+IMAGE_NAME = trainplane.NAME.rpartition(":")[0]
+CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io", "images")
 SECRET = f"{RELEASE}-webhook-cert"
 SELECTOR = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=manager"
 AWAY_SECONDS = 3.0
@@ -66,10 +71,15 @@ class Busy:
         assert self.writers.refused[refused:] == []
         assert (self.writers.unreachable > unreachable) == away
 
+    def pods_of_release(self) -> dict[str, dict[str, Any]]:
+        """Return the operator's pods by name."""
+        pods = self.admin.cluster.get("pods", "-n", NAMESPACE, "-l", SELECTOR)["items"]
+        return {pod["metadata"]["name"]: pod for pod in pods}
+
     def replicas(self) -> dict[str, dict[str, Any]]:
         """Return the operator's pods by name, without those that are ending."""
-        pods = self.admin.cluster.get("pods", "-n", NAMESPACE, "-l", SELECTOR)["items"]
-        return {pod["metadata"]["name"]: pod for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+        pods = self.pods_of_release()
+        return {name: pod for name, pod in pods.items() if "deletionTimestamp" not in pod["metadata"]}
 
     def ready(self) -> set[str]:
         """Return the operator's pods that are ready."""
@@ -87,10 +97,12 @@ def busy(archived: Path, report: SuiteReport) -> Iterator[Busy]:
     try:
         jobset.install(cluster)
         node.install(cluster)
-        node.load(cluster, archived, trainplane.NAME)
+        for archive, tag in ((Path(os.environ.get("BEFORE", archived)), "before"), (archived, "after")):
+            node.load(cluster, archive, trainplane.NAME)
+            cluster.sandbox.run([*CTR, "tag", "--force", trainplane.NAME, f"{IMAGE_NAME}:{tag}"])
         admin = Admin(cluster)
         admin.make_namespace()
-        admin.install()
+        admin.install("--set-string=image.tag=before")
         jobs = Jobs(cluster, RUNNING, RESUMED, HELD)
         jobs.begin()
         with Writers(cluster) as writers:
@@ -100,18 +112,15 @@ def busy(archived: Path, report: SuiteReport) -> Iterator[Busy]:
 
 
 def test_an_upgrade_refuses_no_write(busy: Busy) -> None:
-    """To another tag of the same image: there is no release before this one."""
-    cluster, before = busy.admin.cluster, busy.replicas()
-    other = trainplane.NAME.rpartition(":")[0] + ":2"
-    cluster.sandbox.run(["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "tag", trainplane.NAME, other])
+    before = busy.replicas()
     with busy.event("upgrade"):
         busy.admin.helm(
-            *("upgrade", RELEASE, str(CHART), "--reuse-values", "--set-string=image.tag=2"),
+            *("upgrade", RELEASE, str(CHART), "--reuse-values", "--set-string=image.tag=after"),
             *("--wait", "--timeout=120s"),
         )
-        wait_for("the former pods to go", lambda: not before.keys() & busy.replicas().keys(), seconds=60)
+        wait_for("the former pods to go", lambda: not before.keys() & busy.pods_of_release().keys(), seconds=60)
     images = {pod["spec"]["containers"][0]["image"] for pod in busy.replicas().values()}
-    assert images == {other}
+    assert images == {f"{IMAGE_NAME}:after"}
 
 
 def test_a_replica_that_is_killed_refuses_no_write(busy: Busy) -> None:
