@@ -15,7 +15,6 @@ from lab import hub
 from lab.errors import CommandError
 from lab.processes import wait_for
 from tests.install.admin import CHART, MANAGER, NAMESPACE, NAMESPACED, RUNTIME, Admin, train_job
-from tests.install.writer import Writer
 
 if TYPE_CHECKING:
     from tests.suite import SuiteReport
@@ -92,28 +91,6 @@ def test_shipped_runtimes_come_with_an_upgrade(admin: Admin) -> None:
     names = {one["metadata"]["name"] for one in admin.cluster.get("clustertrainingruntimes")["items"]}
     assert {"torch-distributed", "jax-distributed", "torchtune-llama3.2-1b", RUNTIME} <= names
     admin.train("second")
-
-
-def test_a_rolling_upgrade_refuses_no_write(admin: Admin, report: SuiteReport) -> None:
-    before = {pod["metadata"]["name"] for pod in admin.cluster.get("pods", "-n", NAMESPACE)["items"]}
-    with Writer(admin.cluster) as writer:
-        change = "--set=manager.config.limits.podsPerTrainJob=1024"
-        admin.helm("upgrade", "trainplane", str(CHART), "--reuse-values", change, "--wait", "--timeout=120s")
-
-        def replaced() -> bool:
-            return not before & {pod["metadata"]["name"] for pod in admin.cluster.get("pods", "-n", NAMESPACE)["items"]}
-
-        wait_for("the former pods to go", replaced, seconds=60)
-    report.figure("writes", len(writer.written))
-    report.figure("writes_refused", len(writer.refused))
-    assert writer.refused == []
-    assert len(writer.written) > 10
-
-    def missing() -> set[str]:
-        return set(writer.written) - {one["metadata"]["name"] for one in admin.cluster.get("jobsets")["items"]}
-
-    wait_for("the JobSets of all that was written", lambda: not missing(), seconds=60)
-    report.figure("jobs_lost", len(missing()))
 
 
 def test_nothing_was_denied_and_no_grant_is_idle(admin: Admin, report: SuiteReport) -> None:

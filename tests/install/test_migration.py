@@ -1,0 +1,137 @@
+"""docs/migration.md, executed: from a reference that runs jobs to ours, back, and over for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lab import chart, jobset, node
+from lab.cluster import Cluster
+from lab.engines import binary
+from lab.images import trainplane
+from lab.paths import REPOSITORY
+from lab.processes import run, wait_for
+from tests.fleet.guide.page import Page
+from tests.install import reference
+from tests.install.admin import Admin
+from tests.install.in_flight import GATED, JOBSETS, PATH, Jobs, conditions, listed, train_job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.suite import SuiteReport
+
+PAGE = REPOSITORY / "docs/migration.md"
+RUNNING, RESUMED, HELD = 2, 2, 2
+pytestmark = pytest.mark.full
+
+
+@dataclass
+class Migration:
+    """An admin with the page, on a cluster where the reference runs jobs."""
+
+    cluster: Cluster
+    jobs: Jobs
+    overlay: Path
+    before: dict[str, Any]
+
+    def follow(self, section: str) -> str:
+        """Type a section's commands, with the lab's image and the reference's overlay from a folder."""
+        (commands,) = (one.script for one in Page.load(PAGE).commands() if one.section == section)
+        commands = re.sub(r"(helm install trainplane \S+)", rf"\1 {' '.join(chart.image_values())}", commands)
+        commands = commands.replace(f'"{reference.ADDRESS}"', str(self.overlay))
+        tools = f"{Path(binary('kubectl')).parent}:{Path(binary('helm')).parent}:{os.environ['PATH']}"
+        homes = {f"HELM_{name}_HOME": str(self.cluster.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")}
+        environment = {"KUBECONFIG": str(self.cluster.kubeconfig), "PATH": tools, **homes}
+        return run(["sh", "-euc", f"cd {REPOSITORY}\n{commands}"], environment=environment).output
+
+    def kept(self) -> dict[str, Any]:
+        """Return what must not change: the JobSets' uid and spec, their pods' uids, and the jobs' conditions."""
+        jobsets = {name: (one["metadata"]["uid"], one["spec"]) for name, one in listed(self.cluster, JOBSETS).items()}
+        told = {name: sorted(conditions(one)) for name, one in listed(self.cluster, PATH).items()}
+        ours = self.jobs.endings
+        return {
+            "jobsets": {name: one for name, one in jobsets.items() if name in ours},
+            "conditions": {name: one for name, one in told.items() if name in ours},
+            "pods": self.jobs.pods(),
+        }
+
+    def begin_one(self, name: str) -> None:
+        """Create a TrainJob, as soon as webhooks answer, and wait for its JobSet: somebody is at work."""
+        body = json.dumps(train_job(name, GATED, suspend=True))
+
+        def created() -> bool:
+            return self.cluster.kubectl("create", "-f", "-", stdin=body, check=False).code == 0
+
+        wait_for(f"TrainJob {name} to be accepted", created, seconds=60)
+        wait_for(f"the JobSet of {name}", lambda: name in listed(self.cluster, JOBSETS), seconds=60)
+
+
+@pytest.fixture(scope="module")
+def migration(archived: Path) -> Iterator[Migration]:
+    cluster = Cluster.up(f"migration-{os.getpid()}", owned=True)
+    try:
+        jobset.install(cluster)
+        node.install(cluster)
+        node.load(cluster, archived, trainplane.NAME)
+        overlay = reference.install(cluster)
+        jobs = Jobs(cluster, RUNNING, RESUMED, HELD)
+        wait_for("the reference's webhooks", lambda: _makes_runtimes(jobs), seconds=90)
+        found = Migration(cluster, jobs, overlay, {})
+        found.begin_one("under-the-reference")
+        jobs.begin()
+        wait_for("the status", lambda: all(_told(one) for one in found.kept()["conditions"].items()), seconds=60)
+        found.before = found.kept()
+        yield found
+    finally:
+        cluster.down()
+
+
+def test_the_page_has_each_step() -> None:
+    assert [one.section for one in Page.load(PAGE).commands()] == ["Before", "Over", "Look", "Back", "For good"]
+
+
+def test_ours_takes_over_and_changes_nothing(migration: Migration, report: SuiteReport) -> None:
+    assert reference.MANAGER in migration.follow("Before")
+    start = time.monotonic()
+    migration.follow("Over")
+    report.figure("migration_s", time.monotonic() - start)
+    migration.begin_one("under-ours")
+    assert "running-0" in migration.follow("Look")
+    assert migration.kept() == migration.before
+
+
+def test_the_reference_takes_back_and_changes_nothing(migration: Migration) -> None:
+    migration.follow("Back")
+    migration.begin_one("under-the-reference-again")
+    assert migration.kept() == migration.before
+
+
+def test_over_for_good_each_job_ends_as_it_should(migration: Migration) -> None:
+    migration.follow("Over")
+    migration.follow("For good")
+    runtime = migration.cluster.get("clustertrainingruntime", "torch-distributed")
+    assert runtime["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+    assert not Admin(migration.cluster).has("clusterrole", reference.MANAGER)
+    migration.begin_one("under-ours-for-good")
+    assert migration.kept() == migration.before
+    assert migration.jobs.end() == set()
+
+
+def _makes_runtimes(jobs: Jobs) -> bool:
+    return all(
+        jobs.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(one), check=False).code == 0
+        for one in jobs.runtimes()
+    )
+
+
+def _told(job: tuple[str, list[str]]) -> bool:
+    name, found = job
+    return name.startswith("running") or "Suspended" in found
