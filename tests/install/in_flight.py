@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 API = "trainer.kubeflow.org/v1alpha1"
 PATH = f"/apis/{API}/namespaces/default/trainjobs"
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
 MERGE = "application/merge-patch+json"
 GATED, NOWHERE = "gated", "nowhere"
 WRITERS = 3
@@ -79,7 +78,7 @@ class Jobs:
 
     def jobsets(self) -> dict[str, str]:
         """Return the uid of each JobSet of the namespace."""
-        return {name: one["metadata"]["uid"] for name, one in listed(self.cluster, JOBSETS).items()}
+        return {name: one["metadata"]["uid"] for name, one in listed(self.cluster, "jobsets").items()}
 
     def pods(self) -> dict[str, str]:
         """Return the uid of each of their pods that runs."""
@@ -95,7 +94,7 @@ class Jobs:
                 connection.send("PATCH", f"{PATH}/resumed-{number}", resumed, MERGE)
 
         def unfinished() -> set[str]:
-            found = listed(self.cluster, PATH)
+            found = listed(self.cluster, "trainjobs")
             return {name for name, end in self.endings.items() if end not in conditions(found.get(name, {}))}
 
         try:
@@ -149,7 +148,7 @@ class Writers:
         """Return which have no JobSet though they were kept, or still one though they were deleted."""
 
         def wrong() -> set[str]:
-            jobsets = listed(self._cluster, JOBSETS)
+            jobsets = listed(self._cluster, "jobsets")
             held = {name for name, one in jobsets.items() if one["spec"].get("suspend")}
             return (self.kept - held) | (self.deleted & jobsets.keys())
 
@@ -170,10 +169,10 @@ class Writers:
         path = f"{PATH}/{name}"
         if not self._write("POST", PATH, train_job(name, NOWHERE, suspend=True)):
             return
-        for suspend in (False, True):
-            self._write("PATCH", path, {"spec": {"suspend": suspend}})
+        turned = [self._write("PATCH", path, {"spec": {"suspend": suspend}}) for suspend in (False, True)]
         if keep:
-            self.kept.add(name)
+            if all(turned):
+                self.kept.add(name)
         elif self._write("DELETE", path):
             self.deleted.add(name)
 
@@ -212,10 +211,9 @@ def _send(connection: Connection, method: str, path: str, body: Tree | None, *, 
             raise Refusal(str(error)) from error
 
 
-def listed(cluster: Cluster, path: str) -> dict[str, Tree]:
-    """Return the objects below a path by name."""
-    with cluster.connection() as connection:
-        return {one["metadata"]["name"]: one for one in json.loads(connection.send("GET", path))["items"]}
+def listed(cluster: Cluster, kind: str) -> dict[str, Tree]:
+    """Return the objects of a kind by name; kubectl waits for an API server whose caches are not filled yet."""
+    return {one["metadata"]["name"]: one for one in cluster.get(kind)["items"]}
 
 
 def conditions(job: Tree) -> set[str]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from lab import chart, jobset, node
 from lab.cluster import Cluster
 from lab.engines import binary
+from lab.errors import LabError
 from lab.images import trainplane
 from lab.paths import REPOSITORY
 from lab.processes import run, wait_for
 from tests.fleet.guide.page import Page
 from tests.install import reference
 from tests.install.admin import Admin
-from tests.install.in_flight import GATED, JOBSETS, PATH, Jobs, conditions, listed, train_job
+from tests.install.in_flight import GATED, PATH, Jobs, conditions, listed, train_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +57,8 @@ class Migration:
 
     def kept(self) -> dict[str, Any]:
         """Return what must not change: the JobSets' uid and spec, their pods' uids, and the jobs' conditions."""
-        jobsets = {name: (one["metadata"]["uid"], one["spec"]) for name, one in listed(self.cluster, JOBSETS).items()}
-        told = {name: sorted(conditions(one)) for name, one in listed(self.cluster, PATH).items()}
+        jobsets = {name: (one["metadata"]["uid"], one["spec"]) for name, one in listed(self.cluster, "jobsets").items()}
+        told = {name: sorted(conditions(one)) for name, one in listed(self.cluster, "trainjobs").items()}
         ours = self.jobs.endings
         return {
             "jobsets": {name: one for name, one in jobsets.items() if name in ours},
@@ -71,7 +74,33 @@ class Migration:
             return self.cluster.kubectl("create", "-f", "-", stdin=body, check=False).code == 0
 
         wait_for(f"TrainJob {name} to be accepted", created, seconds=60)
-        wait_for(f"the JobSet of {name}", lambda: name in listed(self.cluster, JOBSETS), seconds=60)
+        wait_for(f"the JobSet of {name}", lambda: name in listed(self.cluster, "jobsets"), seconds=60)
+
+
+class Intruder:
+    """A user who tries without a pause to get a TrainJob in that no webhook would let in."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.tries = self.admitted = 0
+        self._cluster = cluster
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join(60)
+
+    def _run(self) -> None:
+        body = json.dumps(train_job("intruder", "no-such-runtime", suspend=True))
+        while not self._ended.wait(0.1):
+            self.tries += 1
+            with self._cluster.connection() as connection, contextlib.suppress(LabError):
+                connection.send("POST", f"{PATH}?dryRun=All", body)
+                self.admitted += 1
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +130,11 @@ def test_the_page_has_each_step() -> None:
 def test_ours_takes_over_and_changes_nothing(migration: Migration, report: SuiteReport) -> None:
     assert reference.MANAGER in migration.follow("Before")
     start = time.monotonic()
-    migration.follow("Over")
+    with Intruder(migration.cluster) as intruder:
+        migration.follow("Over")
     report.figure("migration_s", time.monotonic() - start)
+    assert intruder.tries > 10
+    assert intruder.admitted == 0
     migration.begin_one("under-ours")
     assert "running-0" in migration.follow("Look")
     assert migration.kept() == migration.before
@@ -112,6 +144,9 @@ def test_the_reference_takes_back_and_changes_nothing(migration: Migration) -> N
     migration.follow("Back")
     migration.begin_one("under-the-reference-again")
     assert migration.kept() == migration.before
+    crd = migration.cluster.get("crd", "trainjobs.trainer.kubeflow.org")
+    fields = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    assert "runtimeDigest" not in fields
 
 
 def test_over_for_good_each_job_ends_as_it_should(migration: Migration) -> None:
