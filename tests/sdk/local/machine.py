@@ -12,6 +12,7 @@ from pathlib import Path
 from lab.images import IMAGES
 from lab.images.containerd_root import write_archive
 from lab.paths import cache_root
+from trainplane.client.backends import supervision
 
 RUN_OPTIONS = ("--ulimit", "nofile=10000:10000", "--ulimit", "nproc=30000:30000")
 """What containers need where root may not raise limits, as in the lab."""
@@ -34,7 +35,7 @@ def supervisors_of(folder: Path) -> list[int]:
     parents: dict[int, int] = {}
     for pid in processes_with(f"\0{folder}\0"):
         with contextlib.suppress(OSError):  # it has ended since
-            if b"supervisor" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if supervision.__name__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
                 parents[pid] = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     return sorted(parents, key=lambda pid: parents[pid] in parents)
 
