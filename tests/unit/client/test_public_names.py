@@ -6,8 +6,6 @@ import dataclasses
 import inspect
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -90,11 +88,6 @@ def test_the_public_names_are_these() -> None:
     assert set(client.__all__) <= set(everything)
     with pytest.raises(AttributeError, match="no attribute 'TrainingClient'"):
         _ = trainplane.TrainingClient
-
-
-def test_the_version_is_the_distributions() -> None:
-    text = (Path(__file__).resolve().parents[3] / "pyproject.toml").read_text()
-    assert trainplane.__version__ == tomllib.loads(text)["project"]["version"]
 
 
 def test_the_methods_have_these_arguments() -> None:
