@@ -169,6 +169,8 @@ class TestRules:
                 {"templates": [{"metadata": {"name": "a", "namespace": ""}}]},
                 {"templates": [{"metadata": {"name": "a"}}, {"metadata": {"namespace": "n"}}]},
             ),
+            ("namespace", {"templates": []}, {}),
+            ("namespace", {"templates": [{"metadata": {}}]}, {"templates": [{"spec": {}}]}),
         ],
     )
     def test_each_means_what_it_says(self, part: str, good: Any, bad: Any) -> None:
