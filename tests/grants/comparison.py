@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from lab import audit
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
 _DECISION: Final = "authorization.k8s.io/decision"
 _ACCOUNT: Final = "system:serviceaccount:"
@@ -61,9 +58,9 @@ class Grant:
         )
 
 
-def requests(log: Path) -> Iterator[Request]:
-    """Return what service accounts asked for, by a log."""
-    for event in audit.read(log):
+def requests(events: Iterable[dict[str, Any]]) -> Iterator[Request]:
+    """Return what service accounts asked for, by the events of a log."""
+    for event in events:
         user = event.get("user", {}).get("username", "")
         asked = event.get("objectRef")
         if user.startswith(_ACCOUNT) and asked:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab import audit
 from lab.paths import REPOSITORY
 from lab.webhooks import documents
 from tests.grants.comparison import denied, grants, requests, unused
@@ -28,7 +29,7 @@ ROLES = (REPOSITORY / "manifests/base/rbac/roles.yaml", REPOSITORY / "manifests/
 def asked() -> set[Request]:
     missing = [suite for suite in SUITES if not any((AUDIT / suite).glob("*.log"))]
     assert not missing, f"these ran no cluster yet: make {' '.join(missing)}"
-    return {request for log in AUDIT.rglob("*.log") for request in requests(log)}
+    return {request for log in AUDIT.rglob("*.log") for request in requests(audit.read(log))}
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from deploy.rbac import OPERATOR, Grant
 from lab import hub
 from lab.errors import CommandError
 from lab.processes import wait_for
+from tests.grants.comparison import requests
 from tests.install.admin import CHART, MANAGER, NAMESPACE, NAMESPACED, RUNTIME, Admin, train_job
 
 if TYPE_CHECKING:
@@ -94,13 +95,13 @@ def test_shipped_runtimes_come_with_an_upgrade(admin: Admin) -> None:
 
 
 def test_nothing_was_denied_and_no_grant_is_idle(admin: Admin, report: SuiteReport) -> None:
-    requests = admin.requests()
-    assert requests
-    denied = [one for one in requests if one["annotations"].get("authorization.k8s.io/decision") != "allow"]
-    idle = [grant for grant in OPERATOR if not _is_used(grant, requests)]
+    events = admin.requests()
+    assert events
+    denied = [one for one in events if one["annotations"].get("authorization.k8s.io/decision") != "allow"]
+    idle = [grant for grant in OPERATOR if not _is_used(grant, events)]
     report.figure("denials", len(denied))
     report.figure("unused_grants", len(idle))
-    asked = _asked(requests)
+    asked = _asked(events)
     seldom = [(verb, one.group, name) for one in OPERATOR for verb in one.seldom for name in one.resources]
     report.figure("seldom_verbs", len(seldom))
     report.figure("seldom_verbs_used", sum(one in asked for one in seldom))
@@ -174,23 +175,12 @@ def test_it_may_be_kept_to_a_namespace(admin: Admin) -> None:
     assert [name for name in roles if MANAGER in name] == []
 
 
-def _is_used(grant: Grant, requests: list[dict[str, Any]]) -> bool:
+def _is_used(grant: Grant, events: list[dict[str, Any]]) -> bool:
     """Whether every verb of a grant was asked for, on each of its resources."""
-    asked = _asked(requests)
+    asked = _asked(events)
     return all((verb, grant.group, resource) in asked for verb in grant.verbs for resource in grant.resources)
 
 
-def _asked(requests: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+def _asked(events: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
     """Return each verb that was asked for, with the group and the resource."""
-    return {
-        (verb, ref.get("apiGroup", ""), "/".join(filter(None, (ref["resource"], ref.get("subresource")))))
-        for one in requests
-        if (ref := one.get("objectRef"))
-        for verb in _verbs(one)
-    }
-
-
-def _verbs(request: dict[str, Any]) -> list[str]:
-    """Return the verbs that a request needs: an apply of what is not there is a `create`, too."""
-    created = request["verb"] == "patch" and request.get("responseStatus", {}).get("code") == 201
-    return ["patch", "create"] if created else [request["verb"]]
+    return {(request.verb, request.group, request.resource) for request in requests(events)}

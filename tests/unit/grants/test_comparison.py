@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lab import audit
 from tests.grants.comparison import Grant, Request, denied, grants, requests, unused
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def event(verb: str, resource: str, *, code: int = 200, decision: str = "allow",
 def log(folder: Path, *events: dict[str, Any]) -> list[Request]:
     path = folder / "audit.log"
     path.write_text("".join(json.dumps(one) + "\n" for one in events) + '{"half": ')
-    return list(requests(path))
+    return list(requests(audit.read(path)))
 
 
 def test_roles_are_spelled_out_verb_by_verb() -> None:
