@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
+import subprocess
 import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -19,7 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 @pytest.fixture(scope="module")
 def ci() -> ModuleType:
-    loader = SourceFileLoader("ci_run", str(REPOSITORY / ".ci" / "run"))
+    loader = SourceFileLoader("ci_run", str(REPOSITORY / ".ci" / "run.py"))
     spec = importlib.util.spec_from_loader("ci_run", loader)
     assert spec
     module = importlib.util.module_from_spec(spec)
@@ -46,6 +48,23 @@ def make(ci: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
         return {step.name: step.verdict for step in made.steps}
 
     return run
+
+
+@pytest.mark.parametrize(
+    "command", [["./.ci/run"], ["sh", ".ci/run"], ["bash", ".ci/run"], ["bash", "../clone/.ci/run"]]
+)
+def test_it_starts_by_its_name_and_by_a_shell(tmp_path: Path, command: list[str]) -> None:
+    clone = tmp_path / "clone"
+    (clone / ".ci").mkdir(parents=True)
+    for name in ("run", "run.py"):
+        shutil.copy(REPOSITORY / ".ci" / name, clone / ".ci" / name)
+    (clone / "one.json").write_text('{"passed": 3, "failed": 0}')
+    report = "mkdir -p build/reports && cp one.json build/reports/"
+    for step, code in (("true", 0), ("false", 1)):
+        (clone / ".ci" / "steps").write_text(f"total 60\nsetup 9 first {report}\none 9 beside {step}\n")
+        ended = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stderr) == (code, "")
+        assert ended.stdout.endswith("3 passed, 0 failed\n")
 
 
 def test_the_budgets_fit_into_the_total(ci: ModuleType) -> None:
