@@ -228,6 +228,30 @@ class TrainerStatus(Envelope, frozen=True):
     last_updated_time: Annotated[Moment | None, Field("When this was reported.", format="date-time")] = None
 
 
+class FirstFault(Envelope, frozen=True):
+    """What went wrong first, as it was seen when it happened: pods, and their logs with them, may be gone by now.
+
+    Of the present attempt of the JobSet, so of the last one when the TrainJob is over. What pods write is cut and
+    cleaned before it gets here.
+    """
+
+    cause: Annotated[str, Field("What it is, in a word: docs/troubleshooting.md says what to do.", max_length=63)]
+    step: Annotated[str, Field("The replicated job.", max_length=63)] = ""
+    index: Annotated[int, Field("The number of the pod in its step, from 0.", format="int32", minimum=0)] = 0
+    pod: Annotated[str, Field("The pod.", max_length=253)] = ""
+    node: Annotated[str, Field("The machine that it ran on.", max_length=253)] = ""
+    container: Annotated[str, Field("The container.", max_length=63)] = ""
+    reason: Annotated[str, Field("The kubelet's or scheduler's word for it.", max_length=128)] = ""
+    exit_code: Annotated[int | None, Field("The container's exit code.", format="int32")] = None
+    message: Annotated[str, Field("What was told of it: the end of its termination message.", max_length=1024)] = ""
+    log: Annotated[
+        list[str],
+        Field("The telling lines of the log.", list_type="atomic", max_items=16, each=Field(max_length=512)),
+    ] = field(default_factory=list)
+    restart: Annotated[int, Field("How often the JobSet had been restarted then.", format="int32", minimum=0)] = 0
+    time: Annotated[Moment | None, Field("When it happened, by the clock of its machine.", format="date-time")] = None
+
+
 class TrainJobStatus(Envelope, frozen=True):
     """How a TrainJob is doing."""
 
@@ -249,6 +273,16 @@ class TrainJobStatus(Envelope, frozen=True):
             max_length=71,
         ),
     ] = ""
+    phase: Annotated[
+        str,
+        Field(
+            "Where it stands, in one word: Suspended, Queued, Pending, Running, Restarting, Succeeded or Failed.",
+            max_length=16,
+        ),
+    ] = ""
+    nodes_ready: Annotated[str, Field("How many pods of the training are ready, of how many.", max_length=24)] = ""
+    reason: Annotated[str, Field("Why it is in this phase, in a word, where that is known.", max_length=63)] = ""
+    first_fault: Annotated[FirstFault | None, Field("What went wrong first, if anything did.")] = None
 
 
 class TrainJob(Envelope, frozen=True):
