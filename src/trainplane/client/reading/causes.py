@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.reading.conditions import holding, is_dispatched
-from trainplane.client.reading.pods import (
+from trainplane.client.reading.steps import name_places
+from trainplane.client.types.jobs import Cause
+from trainplane.explain.pods import (
     attempt_of,
     container_of,
     created,
@@ -23,8 +25,6 @@ from trainplane.client.reading.pods import (
     newest,
     wait_of,
 )
-from trainplane.client.reading.steps import name_places
-from trainplane.client.types.jobs import Cause
 from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.podindex import PodIndex
     from trainplane.api.tree import Tree
-    from trainplane.client.reading.pods import Trouble
+    from trainplane.explain.pods import Trouble
 
 OOM: Final = "OOMKilled"
 _STOPPED: Final = frozenset({137, 143})

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import cluster_of, name_of
+from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.client.types.jobs import Event
+from trainplane.explain.pods import cluster_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.podindex import as_number
 from trainplane.client.reading.causes import find_cause, is_held
 from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.moments import BEGINNING, read_moment
-from trainplane.client.reading.pods import STARTED, newest, phase_of, variable, worker
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import has_launcher, is_training, read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
+from trainplane.explain.pods import STARTED, newest, phase_of, variable, worker
 from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:

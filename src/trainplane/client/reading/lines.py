@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from trainplane.client.reading.moments import BEGINNING
+from trainplane.api.moments import BEGINNING
 from trainplane.client.types.jobs import LogLine
 from trainplane.kube.containerlogs import nanoseconds, text_of
 

@@ -8,8 +8,8 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.devices import read_devices
-from trainplane.client.reading.pods import container_of, index_of, variable
 from trainplane.client.types.runtimes import UNKNOWN, Runtime, RuntimeKind, RuntimeTrainer, TrainerType
+from trainplane.explain.pods import container_of, index_of, variable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,8 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.podindex import as_number, number_pods
 from trainplane.client.reading.devices import read_devices
-from trainplane.client.reading.pods import (
+from trainplane.client.types.jobs import Step
+from trainplane.explain.pods import (
     cluster_of,
     container_of,
     container_status,
@@ -24,7 +25,6 @@ from trainplane.client.reading.pods import (
     trouble_of,
     variable,
 )
-from trainplane.client.types.jobs import Step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

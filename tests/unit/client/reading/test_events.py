@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.client.reading.documents import event, pod, train_job
+from trainplane.api.moments import read_moment
 from trainplane.client.reading.events import choose_events, first_time, last_time, read_events
 from trainplane.client.reading.lines import read_line
-from trainplane.client.reading.moments import read_moment
 
 
 def test_in_the_order_of_time_with_all_that_is_told() -> None:

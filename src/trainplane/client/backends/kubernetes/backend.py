@@ -17,9 +17,9 @@ from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.jobs import read_job
-from trainplane.client.reading.pods import job_of
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
+from trainplane.explain.pods import job_of
 from trainplane.kube import errors as kube
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
-from trainplane.client.reading.pods import ENDED, container_name, container_status, name_of, phase_of
+from trainplane.explain.pods import ENDED, container_name, container_status, name_of, phase_of
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.containerlogs import nanoseconds, resumed_from
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError

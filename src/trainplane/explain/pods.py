@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.podindex import PodIndex, as_number, read_index
-from trainplane.client.reading.moments import BEGINNING, read_moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

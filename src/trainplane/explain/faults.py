@@ -1,0 +1,218 @@
+"""Faults: how one pod ended badly, which of many faults was the first, and how to say it in a sentence.
+
+When one node of many dies, the others die of it: their peers are gone, or they are told to stop. And clocks of nodes
+differ. So the first fault is found by what it is before it is found by when it was: a cause by itself counts before
+what may follow from another fault, that before what does, and that before who was merely told to stop. Time decides
+among equals, in steps as wide as clocks may differ.
+
+Everything in a fault was written by a pod or a node: it is cleaned, cut and searched for credentials here, once.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from trainplane.api import names
+from trainplane.api import tree as trees
+from trainplane.api.moments import BEGINNING, read_moment
+from trainplane.api.trainjob import FirstFault
+from trainplane.explain.catalogue import class_of
+from trainplane.explain.cleaning import clean
+from trainplane.explain.logs import read_log
+from trainplane.explain.pods import Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from trainplane.api.tree import Tree
+    from trainplane.explain.logs import LogReading
+
+MOST_SENTENCE: Final = 600
+"""Letters of a sentence."""
+CLOCKS: Final = timedelta(seconds=5)
+"""How far the clocks of nodes are taken to differ."""
+
+_PARTS: Final = ("cause", "unclear", "consequence", "stopped")
+_BY_POD: Final = {
+    "Evicted": "Evicted",
+    "TerminationByKubelet": "Evicted",
+    "NodeLost": "NodeLost",
+    "NodeShutdown": "NodeShutdown",
+    "Terminated": "NodeShutdown",
+    "Shutdown": "NodeShutdown",
+    "DeletionByTaintManager": "NodeLost",
+    "DeletionByPodGC": "NodeLost",
+    "DeletionByDeviceTaintManager": "NodeLost",
+    "EvictionByEvictionAPI": "Drained",
+    "PreemptionByScheduler": "Preempted",
+    "Preempting": "Preempted",
+    "DeadlineExceeded": "DeadlineExceeded",
+    "UnexpectedAdmissionError": "RefusedByNode",
+    "NodeAffinity": "RefusedByNode",
+    "TopologyAffinityError": "RefusedByNode",
+    "OutOfcpu": "RefusedByNode",
+    "OutOfmemory": "RefusedByNode",
+    "OutOfpods": "RefusedByNode",
+}
+"""By the reason of a pod's end, or of its condition DisruptionTarget."""
+_BY_CODE: Final = {
+    126: "WrongCommand",
+    127: "WrongCommand",
+    132: "WrongArchitecture",
+    134: "NativeCrash",
+    135: "SharedMemory",
+    136: "NativeCrash",
+    137: "Killed",
+    139: "NativeCrash",
+    143: "Terminated",
+}
+_STOPPED: Final = frozenset({130, 137, 143})
+"""Exit codes of who is told to stop, and of who does not heed that."""
+_INITIALIZERS: Final = frozenset({names.JOB_DATASET, names.JOB_MODEL})
+
+
+def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
+    """Return how a pod, or the present or former run of one of its containers, ended badly; None if none did.
+
+    Args:
+        pod: the pod, as the API server or anybody else wrote it.
+        lines: the end of that container's log, if at hand; else what the termination message has of it counts.
+    """
+    end = end_of(pod) or former_end_of(pod)
+    if end is None:
+        return None
+    place = index_of(pod)
+    said = list(lines) or (end.message or "").splitlines()
+    reading = read_log(said)
+    return FirstFault(
+        cause=_cause(pod, end, reading),
+        step=clean(place.replicated_job if place else "", 63),
+        index=(place.completion_index or place.job_index) if place else 0,
+        pod=clean(name_of(pod), 253),
+        node=clean(trees.text(pod, "spec", "nodeName"), 253),
+        container=clean(end.container, 63),
+        reason=clean(end.reason, 128),
+        exit_code=_int32(end.exit_code),
+        message=_message(end, said),
+        log=list(reading.lines),
+        restart=attempt_of(pod),
+        time=end.moment or _disrupted(pod) or (created(pod) if created(pod) != BEGINNING else None),
+    )
+
+
+def first(faults: Iterable[FirstFault]) -> FirstFault | None:
+    """Return the fault that was the cause, of several pods' or of several times: see this module's words."""
+    known = list(faults)
+    real = [one for one in known if class_of(one.cause).part != "stopped"] or known
+    if not real:
+        return None
+    last = max(one.restart for one in real)
+    present = [one for one in real if one.restart == last]
+    part = min(map(_part, present))
+    among = [one for one in present if _part(one) == part]
+    begun = min(_moment(one) for one in among)
+    return min(among, key=lambda one: (_moment(one) - begun > CLOCKS, -_weight(one), _moment(one), one.step, one.index))
+
+
+def sentence(fault: FirstFault) -> str:
+    """Return a fault in one sentence: who, what happened with the telling line, what to do."""
+    kind = class_of(fault.cause)
+    where = f" on {fault.node}" if fault.node else ""
+    code = f" (exit code {fault.exit_code})" if fault.exit_code is not None else ""
+    quoted = telling_line(fault)
+    head, tail = f"{step_of(fault)}{where} {kind.says}{code}", f". {kind.remedy[:1].upper()}{kind.remedy[1:]}."
+    room = MOST_SENTENCE - len(head) - len(tail) - 2
+    return f"{head}: {clean(quoted, room)}{tail}" if quoted and room > 20 else f"{head}{tail}"[:MOST_SENTENCE]
+
+
+def heals(fault: FirstFault) -> bool:
+    """Return whether the same may succeed when it is tried again with nothing changed."""
+    return class_of(fault.cause).heals
+
+
+def step_of(fault: FirstFault) -> str:
+    """Return what people call the step of a fault: `node-1`, `dataset-initializer`."""
+    if not fault.step:
+        return fault.pod or "a pod"
+    return f"{fault.step}-{fault.index}" if fault.step == names.JOB_NODE or fault.index else fault.step
+
+
+def telling_line(fault: FirstFault) -> str:
+    """Return the line that tells most of a fault; empty where none does."""
+    if fault.cause in {"Killed", "Terminated"}:
+        return ""
+    if fault.cause in _WITHOUT_LOG:
+        return fault.message
+    return fault.log[-1].strip() if fault.log else fault.message
+
+
+_WITHOUT_LOG: Final = frozenset(_BY_POD.values())
+"""Classes of which the kubelet or the scheduler speaks, and the log does not."""
+
+
+def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
+    target = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget"))
+    if target.get("status") == "True" and end.exit_code in {None, *_STOPPED}:
+        return _BY_POD.get(str(trees.text(target, "reason")), "NodeLost")
+    if end.exit_code is None:
+        return _BY_POD.get(end.reason, "ExitCode")
+    cause = _cause_of_container(end, reading)
+    place = index_of(pod)
+    if place and place.replicated_job in _INITIALIZERS and cause in {"PythonError", "ExitCode"}:
+        return "InitializerFailed"
+    return cause
+
+
+def _cause_of_container(end: Trouble, reading: LogReading) -> str:
+    known = {"OOMKilled": "OutOfMemory", "ContainerStatusUnknown": "NodeLost"}.get(end.reason)
+    if known:
+        return known
+    if end.reason in {"StartError", "ContainerCannotRun"}:
+        return _start_error(end)
+    code = end.exit_code or 0
+    if code in _STOPPED:
+        return reading.cause if reading.cause and reading.sure else _BY_CODE.get(code, "Terminated")
+    if code in _BY_CODE:
+        return reading.cause or _BY_CODE[code]
+    if reading.cause == "PythonError" and code != 1:
+        return "ExitCode"  # Python ends with 1 by what nobody caught: this was got over
+    return reading.cause or "ExitCode"
+
+
+def _start_error(end: Trouble) -> str:
+    text = (end.message or "").lower()
+    if "exec format" in text:
+        return "WrongArchitecture"
+    if "permission denied" in text:
+        return "PermissionDenied"
+    return "BadMount" if "mount" in text and "not a directory" in text else "WrongCommand"
+
+
+def _message(end: Trouble, said: Sequence[str]) -> str:
+    """Return what was told beside the log; a termination message that is the end of the log is not told twice."""
+    message = end.message or ""
+    return clean(message) if message.splitlines() != list(said) or len(said) < 2 else ""
+
+
+def _disrupted(pod: Tree) -> datetime | None:
+    from_api = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget")).get("lastTransitionTime")
+    return read_moment(from_api)
+
+
+def _int32(code: int | None) -> int | None:
+    return code if code is not None and -(2**31) <= code < 2**31 else None
+
+
+def _part(fault: FirstFault) -> int:
+    return _PARTS.index(class_of(fault.cause).part)
+
+
+def _weight(fault: FirstFault) -> int:
+    """Return how much a fault tells: what nothing is known of is seldom the first."""
+    return (fault.cause not in {"ExitCode", "Killed"}) + (class_of(fault.cause).certainty == "certain")
+
+
+def _moment(fault: FirstFault) -> datetime:
+    return fault.time or BEGINNING

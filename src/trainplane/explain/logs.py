@@ -1,0 +1,238 @@
+"""The end of a log: which lines say what was wrong, and of which class that is.
+
+Three voices are told apart. The program's own: a traceback that ended it, or the last lines before its end. The
+libraries': lines in known forms (`signatures`). The launcher's: torchrun and mpirun report a process that failed,
+dozens of lines in which the error itself does not stand, but sometimes the signal that killed it.
+
+A traceback that was printed and got over is no cause: it counts only if little was said after it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trainplane.explain.catalogue import class_of
+from trainplane.explain.cleaning import MOST_LINES, clean_lines
+from trainplane.explain.signatures import match_exception, match_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SEARCHED_LINES: Final = 120
+"""Lines among which the telling ones are looked for: a launcher's report and an error before it."""
+_NEAR: Final = 12
+"""Lines that may follow the traceback that ended a program: those of its exit handlers."""
+_BACK: Final = 20
+"""Lines before the end among which a library's line still tells why."""
+
+_REPORT: Final = re.compile(
+    r"torch[./]distributed[./]elastic[./]multiprocessing[./]api.*failed \(exitcode"
+    r"|(mpirun|prterun|mpiexec) (detected that|noticed that)"
+    r"|Primary job +terminated normally, but"
+    r"|BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"
+)
+_NOISE: Final = re.compile(
+    r"torch[./]distributed[./]elastic.*(closing signal|Received \d+ death signal)|^[-=*]{20,}$|^\s*$|^wandb: "
+    r"|resource_tracker: |Exception ignored in|destroy_process_group\(\) was not called"
+)
+_SIGNAL: Final = re.compile(r"exitcode *: -(\d{1,2})\b|exited on signal (\d{1,2})\b|EXIT CODE: (\d{1,3})\b")
+_BY_SIGNAL: Final = {
+    4: "WrongArchitecture",
+    6: "NativeCrash",
+    7: "SharedMemory",
+    9: "OutOfMemory",
+    11: "NativeCrash",
+    15: "Terminated",
+}
+_TRACEBACK: Final = re.compile(r"^(.{0,40}?)(?:Traceback \(most recent call last\):)")
+_EXCEPTION: Final = re.compile(
+    r"^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Iteration|Empty|Full|Timeout)\b"
+)
+_ANY_EXCEPTION: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
+_LINK: Final = ("During handling of the above exception", "The above exception was the direct cause")
+_LOOKED_UP: Final = re.compile(r"^(?:KeyError|AttributeError|StopIteration|IndexError|queue\.Empty)\b")
+"""Exceptions that are caught as a matter of course: what is raised while they are handled is the fault."""
+
+
+class LogReading(NamedTuple):
+    """What a log says."""
+
+    cause: str | None
+    """The class of what was wrong; None if the log does not tell."""
+    lines: tuple[str, ...]
+    """The telling lines, the one that tells most last."""
+    sure: bool = False
+    """Whether the program ended by this, by all that can be seen."""
+
+
+class _Raised(NamedTuple):
+    """An exception that was printed."""
+
+    first: int
+    """The line of its traceback's head."""
+    place: int
+    """The line that names it."""
+    text: str
+    prefix: str
+    cause: str
+
+
+def read_log(lines: Sequence[str]) -> LogReading:
+    """Return what the last lines of a log say."""
+    cleaned = clean_lines(lines[-SEARCHED_LINES:])
+    body, report = _split(cleaned)
+    spoken = [line for line in body if not _NOISE.search(line)]
+    reported = _signal(report)
+    raised = _fatal(spoken, launched=bool(report))
+    if reported and reported != "NativeCrash":
+        return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]), sure=False)
+    if raised:
+        deeper = _deeper(spoken[: raised.first], raised.cause)
+        if deeper:
+            return deeper
+        near = len(spoken) - 1 - raised.place <= _NEAR or bool(raised.prefix)
+        return LogReading(raised.cause, _excerpt(spoken, raised), sure=near)
+    said = _said(spoken)
+    if said:
+        return said
+    return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]))
+
+
+def find_telling(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return the last lines, at most so many, before a launcher's report; the very last where there is none."""
+    cleaned = clean_lines(lines)
+    body, _ = _split(cleaned)
+    spoken = [line for line in body if not _NOISE.search(line)]
+    return tuple((spoken or cleaned)[-most:])
+
+
+def _split(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Return what was said before the launcher's last report, and that."""
+    place = max((place for place, line in enumerate(lines) if _REPORT.search(line)), default=len(lines))
+    return lines[:place], lines[place:]
+
+
+def _signal(report: list[str]) -> str | None:
+    for line in report:
+        found = _SIGNAL.search(line)
+        if found:
+            number = int(next(group for group in found.groups() if group))
+            return _BY_SIGNAL.get(number)
+    return None
+
+
+# -- tracebacks -------------------------------------------------------------------------------------------------------
+
+
+def _fatal(lines: list[str], *, launched: bool) -> _Raised | None:
+    """Return the exception that ended the program, or that of one of its ranks; None if none did."""
+    chains = _chains(lines)
+    if not chains:
+        return None
+    chosen = [_root(chain) for chain in chains]
+    last = chosen[-1]
+    after = len(lines) - 1 - last.place
+    if after > _NEAR and not last.prefix and not launched:
+        return None
+    if class_of(last.cause).part == "cause":
+        return last
+    others = [one for one in chosen if class_of(one.cause).part == "cause" and (one.prefix != last.prefix or launched)]
+    return others[0] if others else last
+
+
+def _chains(lines: list[str]) -> list[list[_Raised]]:
+    """Return the exceptions that were printed, those together that were raised while one was handled."""
+    chains: list[list[_Raised]] = []
+    for first, line in enumerate(lines):
+        head = _TRACEBACK.match(line)
+        if not head:
+            continue
+        raised = _raised(lines, first, head[1])
+        if raised is None:
+            continue
+        before = chains[-1][-1] if chains else None
+        linked = before is not None and any(
+            link in between for between in lines[before.place + 1 : first] for link in _LINK
+        )
+        if linked:
+            chains[-1].append(raised)
+        else:
+            chains.append([raised])
+    return chains
+
+
+def _raised(lines: list[str], first: int, prefix: str) -> _Raised | None:
+    """Return the exception that a traceback ends with: the first line of the same voice that is not indented."""
+    loose: _Raised | None = None
+    for place in range(first + 1, len(lines)):
+        line = lines[place]
+        if not line.startswith(prefix):
+            continue
+        text = line[len(prefix) :]
+        if text[:1].isspace() or not text:
+            continue
+        if _EXCEPTION.match(text):
+            return _Raised(first, place, text, prefix, _class_of_exception(lines, place, prefix))
+        if loose is None and _ANY_EXCEPTION.match(text):
+            loose = _Raised(first, place, text, prefix, _class_of_exception(lines, place, prefix))
+        if _TRACEBACK.match(line):
+            break
+    return loose
+
+
+def _class_of_exception(lines: list[str], place: int, prefix: str) -> str:
+    text = lines[place][len(prefix) :]
+    found = match_exception(text)
+    if found is None and text.startswith(("torch.distributed.", "RuntimeError", "torch.")) and place + 1 < len(lines):
+        found = match_exception(f"{text} {lines[place + 1]}")  # torch puts the telling words on the next line
+    return found or "PythonError"
+
+
+def _root(chain: list[_Raised]) -> _Raised:
+    """Return the exception of a chain that was the fault."""
+    special = [one for one in chain if one.cause != "PythonError" and class_of(one.cause).part == "cause"]
+    if special:
+        return special[0]
+    last = chain[-1]
+    if last.cause == "PythonError":
+        known = [one for one in chain if one.cause != "PythonError"]
+        return known[0] if known else last
+    return last if _LOOKED_UP.match(chain[0].text) else chain[0]
+
+
+def _deeper(before: list[str], cause: str) -> LogReading | None:
+    """Return what a library said shortly before an exception that is the consequence of something else."""
+    if class_of(cause).part == "cause":
+        return None
+    for place in range(len(before) - 1, max(len(before) - 1 - _BACK, -1), -1):
+        found = match_line(before[place], last=False)
+        if found and class_of(found).part == "cause":
+            return LogReading(found, tuple(before[: place + 1][-MOST_LINES:]))
+    return None
+
+
+def _excerpt(lines: list[str], raised: _Raised) -> tuple[str, ...]:
+    """Return a traceback's last lines, of its own voice alone."""
+    own = [line for line in lines[raised.first : raised.place + 1] if line.startswith(raised.prefix)]
+    return tuple(own[-MOST_LINES:])
+
+
+# -- without a traceback ----------------------------------------------------------------------------------------------
+
+
+def _said(lines: list[str]) -> LogReading | None:
+    """Return what the last lines tell in a library's words: a cause before what may follow from one."""
+    found: tuple[int, str] | None = None
+    for place in range(len(lines) - 1, max(len(lines) - 1 - _BACK, -1), -1):
+        name = match_line(lines[place], last=place >= len(lines) - 2)
+        if name is None:
+            continue
+        if class_of(name).part == "cause":
+            found = (place, name)
+            break
+        found = found or (place, name)
+    if found is None:
+        return None
+    place, name = found
+    return LogReading(name, tuple(lines[: place + 1][-MOST_LINES:]), sure=place >= len(lines) - 3)
