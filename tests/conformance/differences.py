@@ -319,10 +319,11 @@ CONTROLLER = (
         it.is_immutable_snapshot,
     ),
     Declared(
-        "runtime-digest",
-        "`status.runtimeDigest`, with the first other word of the status",
+        "added-status",
+        "`status.runtimeDigest`, `phase`, `reason` and `nodesReady`, with the first other word of the status or some "
+        "seconds after it",
         "see above: fields that are ours",
-        it.is_runtime_digest,
+        it.is_added_status,
     ),
     Declared(
         "snapshot-unwatched",

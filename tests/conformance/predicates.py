@@ -6,7 +6,7 @@ Each predicate looks as closely as it can, or it would hide faults.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tests.conformance import context as it
 from tests.conformance.cases import Change, Create, Remove, Report, Tree
@@ -222,14 +222,26 @@ def is_immutable_snapshot(found: Difference) -> bool:
     )
 
 
-def is_runtime_digest(found: Difference) -> bool:
-    """Match the digest of a runtime in a TrainJob's status, or a status that has nothing else."""
+_OF_OURS: Final = {
+    "runtimeDigest": r"sha256:[0-9a-f]{64}",
+    "phase": "Suspended|Queued|Pending|Running|Restarting|Succeeded|Failed",
+    "reason": r"[A-Za-z]+",
+    "nodesReady": r"\d+/\d+",
+}
+
+
+def is_added_status(found: Difference) -> bool:
+    """Match a field of a TrainJob's status that no release of the reference has, or a status that has nothing else."""
     if not (it.within(found, "TrainJob") and found.reference == ABSENT):
         return False
-    alone = found.ours if found.path == "status.runtimeDigest" else None
-    if found.path == "status" and isinstance(found.ours, dict) and set(found.ours) == {"runtimeDigest"}:
-        alone = found.ours["runtimeDigest"]
-    return isinstance(alone, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", alone) is not None
+    section, _, field = found.path.partition(".")
+    fields = {field: found.ours} if field else found.ours
+    return section == "status" and isinstance(fields, dict) and bool(fields) and all(map(_is_of_ours, fields.items()))
+
+
+def _is_of_ours(entry: tuple[str, object]) -> bool:
+    name, value = entry
+    return name in _OF_OURS and isinstance(value, str) and re.fullmatch(_OF_OURS[name], value) is not None
 
 
 def is_deleted_snapshot(found: Difference) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance.takeover import MEMBERS, document, runtimes
 from tests.conformance.takeover_stage import Stage
+from trainplane.operator.status import ADDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,11 +115,12 @@ def _without_digest(stage: Stage, namespace: str) -> set[str]:
 
 
 def _statuses(stage: Stage, namespace: str) -> dict[str, object]:
-    """Return each TrainJob's status without the words of its messages, and without the digest, which is ours alone."""
+    """Return each TrainJob's status without the words of its messages, and without the fields that are ours alone."""
     found = {}
     for item in stage.get(stage.trainjob(namespace, ""))["items"]:
         status = item.get("status", {})
-        status.pop("runtimeDigest", None)
+        for field in ADDED:
+            status.pop(field, None)
         for entry in status.get("conditions", ()):
             entry.pop("message")
         found[item["metadata"]["name"]] = status

@@ -32,7 +32,7 @@ def test_ddp_is_suspended_and_resumed_and_outlives_its_runtime(user: User) -> No
     job["spec"]["trainer"]["env"] = [{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "STEPS", "value": "1000000"}]
     user.apply(runtime, program, job)
     user.wait_state("ddp", "Running", via=["Pending"])
-    assert user.row("ddp")["RUNNING"] == "node"
+    user.wait("both pods to be shown as ready", lambda: user.row("ddp")["READY"] == "2/2")
     user.wait("both ranks to train", lambda: _ranks(user, "trains") == [0, 1])
     assert user.wait_event("ddp", "JobSetCreated") == "created JobSet ddp for 2 pods"
     before = {pod["metadata"]["uid"] for pod in user.pods("ddp")}

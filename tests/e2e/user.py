@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import yaml
 
@@ -23,8 +23,7 @@ PATIENCE = 180.0
 _PAUSE = 0.3
 """Seconds between two looks: kubectl takes more of the machine than what it looks at."""
 
-State = Literal["Pending", "Running", "Suspended", "Succeeded", "Failed"]
-_WORDS: dict[str, State] = {"Suspended": "Suspended", "Complete": "Succeeded", "Failed": "Failed"}
+State = Literal["Pending", "Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed"]
 
 
 @dataclass(frozen=True)
@@ -94,11 +93,8 @@ class User:
         raise AssertionError(message)
 
     def state(self, job: str) -> State:
-        """Return how a user reads that line: its STATE, else RUNNING, which names the step whose pods are ready."""
-        cells = self.row(job)
-        if cells["STATE"]:
-            return _WORDS[cells["STATE"]]
-        return "Running" if cells["RUNNING"] else "Pending"
+        """Return how a user reads that line: its STATE; a job made a moment ago has none yet."""
+        return cast("State", self.row(job)["STATE"] or "Pending")
 
     def events(self, job: str) -> dict[str, str]:
         """Return the events that `kubectl describe trainjob` lists: reason to message, the latest of each."""

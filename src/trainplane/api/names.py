@@ -84,6 +84,7 @@ ANNOTATION_CLUSTER: Final = f"{HUB_GROUP}/cluster"
 CLUSTER_HUB: Final = "hub"
 
 LABEL_JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+LABEL_JOBSET_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
 LABEL_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 LABEL_REPLICATED_JOB_REPLICAS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
 LABEL_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"

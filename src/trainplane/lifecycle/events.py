@@ -56,11 +56,26 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
         yield EventContent("Normal", "Resumed", "resumed: pods may start")
     if has_started(before, after):
-        yield EventContent("Normal", "Started", "pods are ready: training runs")
+        yield _started(after)
     for kind in ENDS:
         condition = find(after.conditions, kind)
         if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
             yield ended(condition)
+
+
+def scheduled(pods: int) -> EventContent:
+    """Tell that every pod has a machine."""
+    return EventContent(
+        "Normal", "Scheduled", f"all {pods} pods have a machine" if pods > 1 else "its pod has a machine"
+    )
+
+
+def _started(after: TrainJobStatus) -> EventContent:
+    fault = after.first_fault
+    if fault is None:
+        return EventContent("Normal", "Started", "pods are ready: training runs")
+    place = f"{fault.step} {fault.index}" if fault.step else "a pod"
+    return EventContent("Warning", "Restarted", f"pods are ready again, after {fault.cause} in {place}")
 
 
 def ended(condition: Condition) -> EventContent:

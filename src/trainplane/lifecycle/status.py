@@ -16,14 +16,14 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.api.meta import Condition, find, is_true, upsert
-from trainplane.api.trainjob import JobStatus, TrainJobStatus
+from trainplane.api.trainjob import JobStatus  # noqa: TC001 msgspec reads annotations as it runs
 from trainplane.lifecycle.conditions import is_finished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from trainplane.api.trainjob import TrainJob
+    from trainplane.api.trainjob import TrainJob, TrainJobStatus
 
 _COPIED: Final = ((names.JOBSET_COMPLETED, names.COMPLETE), (names.JOBSET_FAILED, names.FAILED))
 _SUSPENDED: Final = Condition(
@@ -50,7 +50,7 @@ def observe(job: TrainJob, jobset: JobSetStatus | None, now: datetime) -> TrainJ
             conditions = _copied(conditions, jobset.conditions or (), now)
         if ready_jobs(jobs) > ready_jobs(job.status.jobs_status) and not is_finished(conditions):
             conditions = _running(job, conditions)
-    return TrainJobStatus(conditions=list(conditions), jobs_status=list(jobs), runtime_digest=job.status.runtime_digest)
+    return msgspec.structs.replace(job.status, conditions=list(conditions), jobs_status=list(jobs))
 
 
 def fail(status: TrainJobStatus, reason: str, message: str, now: datetime) -> TrainJobStatus:

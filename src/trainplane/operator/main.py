@@ -37,7 +37,7 @@ from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
-from trainplane.operator import serving, webhooks
+from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from trainplane.kube.config import Config
     from trainplane.kube.listener import Listener
     from trainplane.kube.resource import Key
-    from trainplane.kube.store import Store
+    from trainplane.kube.store import Change, Store
     from trainplane.operator.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ class Operator:
         self.recorder = EventRecorder(client, clock, COMPONENT, settings=EVENT_SETTINGS, busy=self._busy)
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
-            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock
+            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock, self._busy
         )
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
@@ -160,14 +160,30 @@ class Operator:
         handlers: list[tuple[Store, list[Any]]] = [
             (stores.cluster_training_runtimes, [self.cluster_training_runtimes.source(own_key)]),
             (stores.training_runtimes, [self.training_runtimes.source(own_key)]),
+            (stores.pods, [self._pod_changed]),
             (stores.job_sets, [self.train_jobs.source(own_key)]),
             (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
         ]
         return [
-            Reflector(self.client, store.resource, store, handled, self.clock, namespace=scope, observer=self.metrics)
+            Reflector(
+                self.client,
+                store.resource,
+                store,
+                handled,
+                self.clock,
+                namespace=scope,
+                labels=names.LABEL_JOBSET_NAME if store is stores.pods else None,
+                observer=self.metrics,
+            )
             for store, handled in handlers
             if store.resource.namespaced or scope is None
         ]
+
+    def _pod_changed(self, change: Change) -> None:
+        """Queue the TrainJob of a pod that changed; pods of other JobSets are nobody's news."""
+        news = pods.news(change)
+        if news is not None and news[0] in self.stores.train_jobs:
+            self.train_jobs.queue.add_after(*news)
 
     def stop(self) -> None:
         """Ask `run` to come to its end; asked again, not to wait for late reviews."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 
+ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "firstFault"})
+"""Fields that the reference's CRD does not know, and drops."""
+
+
 def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobStatus:
     """Return the status with the digest of the runtime that the TrainJob began with.
 
@@ -24,6 +28,20 @@ def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobSta
     if not digest or not (at_once or status.jobs_status or status.conditions):
         return status
     return msgspec.structs.replace(status, runtime_digest=digest)
+
+
+def is_urgent(before: TrainJobStatus, after: TrainJobStatus) -> bool:
+    """Return whether people or Kueue wait for a change.
+
+    What pods add between two reports of their JobSet may wait for the next one, and goes with it: how many are ready,
+    that the first runs, that it is not known yet what comes. A write for each would double what a TrainJob costs.
+    """
+    return (before.conditions, before.jobs_status, before.runtime_digest, before.first_fault) != (
+        after.conditions,
+        after.jobs_status,
+        after.runtime_digest,
+        after.first_fault,
+    )
 
 
 def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
@@ -40,9 +58,22 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
         changes["jobsStatus"] = [to_tree(job) for job in after.jobs_status] or None
     if old.runtime_digest != after.runtime_digest:
         changes["runtimeDigest"] = after.runtime_digest
+    if old.first_fault != after.first_fault:
+        changes["firstFault"] = None if after.first_fault is None else to_tree(after.first_fault)
+    changes |= {
+        name: now or None
+        for name, was, now in (
+            ("phase", old.phase, after.phase),
+            ("reason", old.reason, after.reason),
+            ("nodesReady", old.nodes_ready, after.nodes_ready),
+        )
+        if was != now
+    }
     if not changes:
         return None
-    nothing_left = not (after.conditions or after.jobs_status or old.trainer_status or after.runtime_digest)
+    nothing_left = not (
+        after.conditions or after.jobs_status or old.trainer_status or after.runtime_digest or after.phase
+    )
     meta = {"resourceVersion": before.metadata.resource_version}
     # An empty status breaks its schema (minProperties), so it goes away altogether.
     return {"metadata": meta, "status": None if nothing_left else changes}

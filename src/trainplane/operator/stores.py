@@ -1,9 +1,10 @@
-"""What the operator sees of the cluster: four mirrors, each cut to what is read.
+"""What the operator sees of the cluster: five mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended or expires is learnt as it passes by. So is,
-of a TrainJob, under which labels it counts (`TALLY`) and, if it is in one of Kueue's queues, which runtime it uses
-(`QUEUED`): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs.
+template is a copy of ours and ten times as large. Whether it is suspended or expires, and how many pods train, is
+learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and, if it is in one of Kueue's
+queues, which runtime it uses (`QUEUED`): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs. Of
+pods, see `pods`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.status import JobSetStatus
+from trainplane.operator.pods import pod_store
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ _JOB_SET_FIELDS: Final = Projection(
         {"generation", "creationTimestamp", "deletionTimestamp", "ownerReferences", "labels", "annotations"}
     ),
 )
+
+
+_PREPARING: Final = frozenset({names.ANCESTOR_DATASET, names.ANCESTOR_MODEL})
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel"):
@@ -93,6 +98,8 @@ class SeenJobSet:
     status: JobSetStatus
     suspended: bool
     expires: bool
+    trainers: int = 0
+    """Pods that train, and do not prepare data."""
 
     @property
     def is_active(self) -> bool:
@@ -100,9 +107,36 @@ class SeenJobSet:
         return any(job.active for job in self.status.replicated_jobs_status or ())
 
 
+class _TemplateMeta(msgspec.Struct, frozen=True):
+    labels: dict[str, str] | None = None
+
+
+class _BatchSpec(msgspec.Struct, frozen=True):
+    parallelism: int | None = None
+
+
+class _JobTemplate(msgspec.Struct, frozen=True):
+    metadata: _TemplateMeta = _TemplateMeta()
+    spec: _BatchSpec = _BatchSpec()
+
+
+class _ReplicatedJob(msgspec.Struct, frozen=True):
+    replicas: int | None = None
+    template: _JobTemplate = _JobTemplate()
+
+    @property
+    def trainers(self) -> int:
+        """Its pods, if they train."""
+        if (self.template.metadata.labels or {}).get(names.LABEL_ANCESTOR) in _PREPARING:
+            return 0
+        replicas, parallelism = self.replicas, self.template.spec.parallelism
+        return (1 if replicas is None else replicas) * (1 if parallelism is None else parallelism)
+
+
 class _Held(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
     ttl_seconds_after_finished: int | None = None
+    replicated_jobs: list[_ReplicatedJob] = []
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -111,10 +145,11 @@ class _Spec(msgspec.Struct, frozen=True):
 
 _SUSPENDED: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.suspend else ())
 _EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_seconds_after_finished is not None else ())
+_TRAINERS: Final = Index(_Spec, lambda jobset: (str(sum(one.trainers for one in jobset.spec.replicated_jobs)),))
 
 
 def _job_sets() -> Store:
-    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES})
+    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES, "trainers": _TRAINERS})
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -200,10 +235,11 @@ class Stores:
     job_sets: Store = field(default_factory=_job_sets)
     training_runtimes: Store = field(default_factory=lambda: Store(TRAINING_RUNTIMES))
     cluster_training_runtimes: Store = field(default_factory=lambda: Store(CLUSTER_TRAINING_RUNTIMES))
+    pods: Store = field(default_factory=pod_store)
 
     def all(self) -> tuple[Store, ...]:
         """Return every mirror, what others refer to first."""
-        return self.cluster_training_runtimes, self.training_runtimes, self.job_sets, self.train_jobs
+        return self.cluster_training_runtimes, self.training_runtimes, self.pods, self.job_sets, self.train_jobs
 
     def train_job(self, key: Key) -> Document[TrainJob] | None:
         """Return a TrainJob; raises `api.errors.DecodeError` if it is none."""
@@ -216,5 +252,11 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires = map(bool, entry.indexed)
-        return SeenJobSet(seen.metadata, seen.status, suspended=suspended, expires=expires)
+        suspended, expires, trainers = entry.indexed
+        return SeenJobSet(
+            seen.metadata,
+            seen.status,
+            suspended=bool(suspended),
+            expires=bool(expires),
+            trainers=int(trainers[0]) if trainers else 0,
+        )

@@ -1,7 +1,7 @@
 """Reconciles one TrainJob; safe to re-run after a crash at any write.
 
-    read        the TrainJob and its JobSet, from the mirrors; leave alone what others manage or what is not caught up
-    observe     the status that it has now
+    read        the TrainJob, its JobSet and pods, from the mirrors; leave alone what others manage or is not caught up
+    observe     the status that it has now, and what went wrong first
     deadline    past it, the TrainJob failed
     ensure      unless it is over: its runtime kept, its objects rendered and applied (`objects`)
     write       one write of status, and the Events of what changed in it
@@ -20,21 +20,26 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
+from trainplane.explain import faults
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
+from trainplane.kube.resource import Key
 from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle.conditions import is_finished, is_stopped
 from trainplane.lifecycle.status import fail, observe
 from trainplane.operator import status
 from trainplane.operator.adoption import check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
+from trainplane.operator.evidence import Evidence
 from trainplane.operator.objects import Objects
+from trainplane.operator.pods import PodMirror
+from trainplane.operator.witness import Sighting, Witness, with_phase
 from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from trainplane.api.document import Document
@@ -43,7 +48,6 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.controller import Result
     from trainplane.kube.events import EventRecorder
-    from trainplane.kube.resource import Key
     from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
     from trainplane.operator.objects import Situation
@@ -62,6 +66,18 @@ RECONCILING: Final = "Reconciling"
 EARLIER_SELF_SECONDS: Final = 2.0
 """When to look again if an earlier TrainJob's snapshot or keys are still there: nobody tells us when they go."""
 
+EARLY_SECONDS: Final = 0.3
+"""When to look again if a JobSet failed and no pod told why yet; its news brings the key sooner."""
+
+UNHURRIED_SECONDS: Final = 5.0
+"""How long a change that nobody waits for may wait for one that somebody does, and go with it."""
+BUSY_SECONDS: Final = 30.0
+"""The same while many TrainJobs want something at once."""
+
+
+def _never() -> bool:
+    return False
+
 
 @dataclass
 class TrainJobReconciler:
@@ -75,13 +91,17 @@ class TrainJobReconciler:
     recorder: EventRecorder
     metrics: TrainJobMetrics
     clock: Clock
+    busy: Callable[[], bool] = _never
 
     def __post_init__(self) -> None:
+        mirror = PodMirror(self.stores.pods)
+        self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
+        self._unhurried: dict[Key, float] = {}
         self._objects = Objects(
             self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
         )
         self._started: dict[Key, str] = {}
-        self._prunes_digests = False
+        self._prunes = False
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
@@ -97,6 +117,8 @@ class TrainJobReconciler:
         if job is None:
             self._forget(key)
             return DONE
+        if job.view.spec.managed_by == names.MANAGED_BY_MULTIKUEUE:
+            return await self._tell_dispatched(key, job.view)
         if job.view.spec.managed_by != names.MANAGED_BY_TRAINER:
             return DONE
         if self._job_writes.pending(key) or self._objects.pending(key):
@@ -106,7 +128,11 @@ class TrainJobReconciler:
     async def _reconcile(self, key: Key, job: Document[TrainJob]) -> Result:
         now = self.clock.now()
         jobset, trouble = self._jobset_of(key, job.view.metadata)
-        after = observe(job.view, jobset.status if jobset else None, now)
+        seen = self._witness.look(key, jobset)
+        observed = observe(job.view, jobset.status if jobset else None, now)
+        after = await self._witness.testify(key, job.view, observed, seen)
+        if after is None:
+            return RequeueAfter(EARLY_SECONDS)
         left = deadline.seconds_left(job.view, after.conditions, now)
         if left is not None and left <= 0:
             after = fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
@@ -124,13 +150,53 @@ class TrainJobReconciler:
                 after = fail(after, error.reason, str(error), now)
             except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
                 trouble = error
+        hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
+        after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
+        later = None if hindered else self._may_wait(key, job.view.status, after)
+        after = job.view.status if later else after
         caught_up = await self._write_status(key, job.view, after, now)
         if caught_up and is_finished(after.conditions):
             await self._finish(here, after)
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
-        return _again(left if caught_up else CATCH_UP_SECONDS)
+        return _again(left, later) if caught_up else _again(CATCH_UP_SECONDS)
+
+    async def _tell_dispatched(self, key: Key, job: TrainJob) -> Result:
+        """Write the phase of a TrainJob that MultiKueue dispatches, by what Kueue brings of its worker; nothing else.
+
+        Kueue knows no phases, and its patches of the status leave alone what it does not know.
+        """
+        if self._job_writes.pending(key):
+            return RequeueAfter(CATCH_UP_SECONDS)
+        after = with_phase(job, job.status, Sighting())
+        return _again(None if await self._write_status(key, job, after, self.clock.now()) else CATCH_UP_SECONDS)
+
+    def _may_wait(self, key: Key, before: TrainJobStatus, after: TrainJobStatus) -> float | None:
+        """Return how long a change of status is put off; None to write it now, or if there is none."""
+        if before == after or status.is_urgent(before, after):
+            self._unhurried.pop(key, None)
+            return None
+        now = self.clock.monotonic()
+        waited = now - self._unhurried.setdefault(key, now)
+        if waited >= (BUSY_SECONDS if self.busy() else UNHURRIED_SECONDS):
+            del self._unhurried[key]
+            return None
+        return max(UNHURRIED_SECONDS - waited, CATCH_UP_SECONDS)
+
+    def _tell_faults(self, job: TrainJob, after: TrainJobStatus) -> None:
+        """Tell of a fault with the pod as its subject, where people look who see a pod gone wrong."""
+        fault = after.first_fault
+        if fault is None or fault == job.status.first_fault or not fault.pod:
+            return
+        pod = ObjectReference(
+            "v1",
+            "Pod",
+            fault.pod,
+            job.metadata.namespace,
+            self.stores.pods.uid(Key(job.metadata.namespace, fault.pod)) or "",
+        )
+        self.recorder.record(pod, "Warning", fault.cause, faults.sentence(fault))
 
     def _outcome(self, job: ObjectMeta, trouble: Exception, left: float | None) -> Result:
         """Return what follows from an error; the deadline comes in time all the same."""
@@ -157,7 +223,7 @@ class TrainJobReconciler:
     async def _write_status(self, key: Key, before: TrainJob, after: TrainJobStatus, now: datetime) -> bool:
         """Write the status if it changed, and tell what that means; False if the mirror was behind."""
         patch = status.merge_patch(before, after)
-        if patch is None or (self._prunes_digests and patch["status"] == {"runtimeDigest": after.runtime_digest}):
+        if patch is None or (self._prunes and (patch["status"] or {}).keys() <= status.ADDED):
             return True
         try:
             written = await self.writer.patch(TRAIN_JOBS, key, patch, subresource="status")
@@ -168,6 +234,7 @@ class TrainJobReconciler:
         self._job_writes.note(key, written.metadata.resource_version)
         self._notice_pruning(after.runtime_digest, written.status.runtime_digest)
         self._record(before.metadata, events.of_change(before.status, after))
+        self._tell_faults(before, after)
         if events.has_started(before.status, after):
             self._time_start(key, before.metadata, now)
         return True
@@ -175,9 +242,9 @@ class TrainJobReconciler:
     def _notice_pruning(self, sent: str, stored: str) -> None:
         """Log once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
         pruned = sent != stored
-        if pruned and not self._prunes_digests:
+        if pruned and not self._prunes:
             log.warning("the TrainJob CRD does not know status.runtimeDigest: install the CRDs of this release")
-        self._prunes_digests = pruned
+        self._prunes = pruned
 
     def _time_start(self, key: Key, job: ObjectMeta, now: datetime) -> None:
         """Measure a TrainJob's first start; a later one, after a stop, says nothing about how long creation took."""
@@ -187,7 +254,9 @@ class TrainJobReconciler:
 
     def _forget(self, key: Key) -> None:
         self._objects.forget(key)
+        self._witness.forget(key)
         self._started.pop(key, None)
+        self._unhurried.pop(key, None)
 
     async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
         """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""

@@ -8,6 +8,7 @@ import pytest
 from tests.fleet import objects
 from tests.fleet.objects import HELD, KUEUE_MANAGER, MULTIKUEUE
 from tests.fleet.team import true_condition
+from trainplane.operator.status import ADDED
 
 if TYPE_CHECKING:
     from tests.fleet.api import Tree
@@ -99,16 +100,17 @@ def _assert_mirrored(us: Team, name: str, workload: Tree) -> None:
 
 
 def _assert_left_alone(us: Team, name: str) -> None:
-    """Nothing on the hub but the TrainJob and its Workload, and no word of ours in either."""
+    """Nothing on the hub but the TrainJob and its Workload, and no word of ours in either but the phase."""
     for plural in ("jobsets", "jobs", "pods"):
         owned = [one for one in us.api().list(plural, us.namespace) if one["metadata"]["name"].startswith(name)]
         assert owned == []
     assert us.api().get("configmaps", us.namespace, f"{name}-runtime-snapshot") is None
     fields = (us.job(name) or {})["metadata"]["managedFields"]
-    assert {field["manager"] for field in fields if field.get("subresource") == "status"} <= {"kueue"}
+    ours = [one for one in fields if one.get("subresource") == "status" and one["manager"] != "kueue"]
+    assert all(one["fieldsV1"]["f:status"].keys() <= {"f:phase", "f:reason", "."} for one in ours)
 
 
 def _status(us: Team, cluster: str, name: str) -> Tree:
-    """Return what MultiKueue copies: the digest of the runtime that a worker runs is in no type of Kueue's."""
+    """Return what MultiKueue copies: what we add is in no type of Kueue's."""
     status: Tree = (us.job(name, on=cluster) or {}).get("status") or {}
-    return {field: value for field, value in status.items() if field != "runtimeDigest"}
+    return {field: value for field, value in status.items() if field not in ADDED}

@@ -16,6 +16,8 @@ from trainplane.resources import JOB_SETS, TRAIN_JOBS
 async def test_a_deadline_asks_for_another_look_and_then_ends_the_trainjob() -> None:
     world = World().with_runtime()
     world.put(TRAIN_JOBS, train_job(activeDeadlineSeconds=60))
+    await world.settle()
+    world.jobset_says(counts(active=1))
     assert await world.settle() == RequeueAfter(60)
     await world.clock.advance(45)
     assert await world.settle() == RequeueAfter(15)

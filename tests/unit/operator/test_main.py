@@ -197,7 +197,7 @@ async def test_an_operator_of_one_namespace_asks_for_nothing_elsewhere(server: F
         whole = Operator(settings(), client)
         scoped = Operator(dataclasses.replace(settings(), watch_namespace="team-a"), client)
     assert {(one.resource.plural, one._namespace) for one in scoped.reflectors} == {
-        (plural, "team-a") for plural in ("trainingruntimes", "jobsets", "trainjobs")
+        (plural, "team-a") for plural in ("trainingruntimes", "jobsets", "trainjobs", "pods")
     }
-    assert len(whole.reflectors) == 4
+    assert len(whole.reflectors) == 5
     assert all(one._namespace is None for one in whole.reflectors)

@@ -7,6 +7,8 @@ import yaml
 from tests.unit.operator.objects import BROKEN, COMPLETED, condition, counts, runtime, train_job
 from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter
+from trainplane.operator.trainjob import UNHURRIED_SECONDS
+from trainplane.operator.witness import LATE_SECONDS
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 
@@ -62,14 +64,14 @@ async def test_a_runtime_that_the_mirror_does_not_know_yet_is_read() -> None:
     world.put(TRAIN_JOBS, train_job())
     world.sync()
     world.with_runtime()  # after the sync: only the API server knows
-    assert await world.reconcile() == DONE
+    assert await world.reconcile() == RequeueAfter(UNHURRIED_SECONDS)
     assert str(world.client.asked[0]) == "get clustertrainingruntimes torch"
     assert world.job_set() is not None
 
 
 async def test_what_others_manage_is_not_touched() -> None:
     world = World().with_runtime()
-    world.put(TRAIN_JOBS, train_job(managedBy="kueue.x-k8s.io/multikueue", suspend=True))
+    world.put(TRAIN_JOBS, train_job(managedBy="example.com/another", suspend=True))
     assert await world.settle() == DONE
     assert world.client.asked == []
     assert world.news() == []
@@ -109,7 +111,7 @@ async def test_counts_come_from_the_jobset() -> None:
     await world.settle()
     status = world.train_job()["status"]
     assert status["jobsStatus"] == [counts(active=1, ready=1), counts("other", suspended=2)]
-    assert set(status) == {"jobsStatus", "runtimeDigest"}
+    assert set(status) == {"jobsStatus", "runtimeDigest", "phase", "nodesReady"}
     assert world.news() == ["JobSetCreated", "Started"]
 
 
@@ -126,6 +128,8 @@ async def test_the_end_is_copied_from_the_jobset() -> None:
 async def test_failure_is_terminal_and_told_with_its_cause() -> None:
     world = await started()
     world.jobset_says(counts(failed=1), conditions=(BROKEN,))
+    await world.settle()
+    await world.clock.advance(LATE_SECONDS)
     await world.settle()
     assert world.conditions() == [("Failed", "True", "FailedJobs")]
     assert world.news()[-1] == "Failed"
@@ -181,7 +185,8 @@ async def test_a_status_that_changed_under_us_is_not_overwritten() -> None:
     assert world.train_job()["status"] == theirs
     await world.settle()
     digest = world.train_job()["status"].pop("runtimeDigest")
-    assert world.train_job()["status"] == {**theirs, "jobsStatus": [counts(active=1)]}
+    ours = {"jobsStatus": [counts(active=1)], "phase": "Pending", "nodesReady": "0/2"}
+    assert world.train_job()["status"] == {**theirs, **ours}
     assert digest.startswith("sha256:")
 
 
@@ -192,7 +197,7 @@ async def test_a_jobset_made_anew_empties_the_counts() -> None:
     world.delete(JOB_SETS)
     await world.settle()
     assert world.job_set() is not None
-    assert set(world.train_job()["status"]) == {"runtimeDigest"}
+    assert set(world.train_job()["status"]) == {"runtimeDigest", "phase", "nodesReady"}
 
 
 async def test_a_trainjob_deleted_before_its_status_is_written() -> None:
@@ -213,7 +218,7 @@ async def test_a_look_waits_for_our_own_writes_to_come_back() -> None:
     assert await world.reconcile() == RequeueAfter(1.0)
     assert world.take_writes() == []
     world.sync()
-    assert await world.reconcile() == DONE
+    assert await world.reconcile() == RequeueAfter(UNHURRIED_SECONDS)
 
 
 async def test_the_first_start_is_timed_and_only_the_first() -> None:

@@ -71,8 +71,8 @@ async def test_a_jobset_of_somebody_else_is_left_alone() -> None:
     world.sync()
     with pytest.raises(ForeignObjectError, match="delete it, or give the TrainJob another name"):
         await world.reconcile()
-    assert world.take_writes() == []
-    assert world.conditions() == []
+    assert world.take_writes() == ["patch trainjobs/status job"]
+    assert world.train_job()["status"] == {"phase": "Pending", "reason": "TrainJobResourcesCreationFailed"}
     assert world.news() == ["TrainJobResourcesCreationFailed"]
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from tests.unit.operator.objects import NAMESPACE, runtime, train_job
+from tests.unit.operator.objects import NAMESPACE, pod, runtime, train_job
 from trainplane.kube.client import APPLY_PATCH, MERGE_PATCH, Client
 from trainplane.kube.codec import decode, encode
-from trainplane.kube.controller import Done
+from trainplane.kube.controller import Done, RequeueAfter
+from trainplane.kube.errors import NotFoundError
 from trainplane.kube.events import EventRecorder
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
@@ -27,13 +28,13 @@ from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
-from trainplane.operator.trainjob import TrainJobReconciler
+from trainplane.operator.trainjob import UNHURRIED_SECONDS, TrainJobReconciler
 from trainplane.render.pipeline import Pipeline
-from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, PODS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections import deque
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     from trainplane.kube.resource import Resource
     from trainplane.kube.store import Store
@@ -77,6 +78,8 @@ class MemoryClient(Client):
         self.storage = storage
         self.asked: list[Asked] = []
         self.refuse: dict[str, deque[Exception]] = {}
+        self.printed: dict[str, str] = {}
+        """What pods printed, by name; a pod that is not here has no log."""
         self.crash: Crash | None = None
         self._writes_permitted: Callable[[], None] | None = None
 
@@ -135,6 +138,13 @@ class MemoryClient(Client):
         uid = options.get("preconditions_uid")
         asked = Asked("delete", resource.plural, name)
         return self._record_write(asked, lambda: self.storage.delete(collection_of(resource), key, uid=uid), options)
+
+    async def logs(self, namespace: str, pod: str, **options: Any) -> AsyncGenerator[bytes, None]:
+        self._note(Asked("get", "pods", pod, "log", options))
+        if pod not in self.printed:
+            raise NotFoundError(f"pod {namespace}/{pod} not found")
+        for line in self.printed[pod].splitlines()[-options["tail_lines"] :]:
+            yield line.encode()
 
     def _record_write(self, asked: Asked, act: Callable[[], Tree], options: Tree) -> Any:
         if self._writes_permitted is not None:
@@ -234,6 +244,14 @@ class World:
         status = {"replicatedJobsStatus": list(jobs), "conditions": list(conditions)}
         self.put(JOB_SETS, {**jobset, "status": status})
 
+    def pod_says(self, index: int = 0, *, attempt: int = 0, uid: str | None = None, **changes: Any) -> str:
+        """Let the kubelet report of a pod of the JobSet `job`; returns its name."""
+        jobset = self.job_set()
+        assert jobset is not None
+        made = pod(index, attempt=attempt, jobset_uid=uid or jobset["metadata"]["uid"], **changes)
+        self.put(PODS, made)
+        return str(made["metadata"]["name"])
+
     def delete(self, resource: Resource, name: str = "job", namespace: str = NAMESPACE) -> None:
         self.storage.delete(collection_of(resource), Key(namespace, name))
 
@@ -262,13 +280,17 @@ class World:
         return await self.reconciler.reconcile(Key(NAMESPACE, name))
 
     async def settle(self, name: str = "job") -> Any:
-        """Reconcile until a look brings no write, and return what the last look said."""
+        """Reconcile until a look brings no write, and return what the last look said.
+
+        That a change of status waits for the next, which nobody hurries for, is no more to do.
+        """
         for _ in range(10):
             self.sync()
             before = self.storage.revision
             result = await self.reconcile(name)
             if self.storage.revision == before:
-                return result
+                waits = self.reconciler._unhurried and result == RequeueAfter(UNHURRIED_SECONDS)
+                return DONE if waits else result
         raise AssertionError(f"never comes to rest: {self.client.writes}")
 
     # -- what tests ask

@@ -33,6 +33,8 @@ class Kind:
     has_status: bool = False
     columns: tuple[tuple[str, str, str], ...] = ()
     """What `kubectl get` shows: name, type, JSON path."""
+    wide_columns: tuple[tuple[str, str, str], ...] = ()
+    """What `kubectl get -o wide` shows beside these."""
 
     @property
     def file_name(self) -> str:
@@ -48,12 +50,12 @@ KINDS = (
         TrainJob,
         has_status=True,
         columns=(
-            # The condition that holds: after a resume, Suspended is there and False.
-            ("State", "string", '.status.conditions[?(@.status=="True")].type'),
-            # The step whose pods are ready; there is no condition for it, and there must be none before the end.
-            ("Running", "string", ".status.jobsStatus[?(@.ready>0)].name"),
+            ("State", "string", ".status.phase"),
+            ("Ready", "string", ".status.nodesReady"),
+            ("Runtime", "string", ".spec.runtimeRef.name"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
+        wide_columns=(("Reason", "string", ".status.reason"),),
     ),
     Kind(names.TRAINING_RUNTIME, "trainingruntimes", "Namespaced", TrainingRuntime),
     Kind(names.CLUSTER_TRAINING_RUNTIME, "clustertrainingruntimes", "Cluster", ClusterTrainingRuntime),
@@ -70,7 +72,11 @@ def crd(kind: Kind) -> Manifest:
     }
     if kind.columns:
         version["additionalPrinterColumns"] = [
-            {"name": name, "type": column_type, "jsonPath": path} for name, column_type, path in kind.columns
+            *({"name": name, "type": column_type, "jsonPath": path} for name, column_type, path in kind.columns),
+            *(
+                {"name": name, "type": column_type, "jsonPath": path, "priority": 1}
+                for name, column_type, path in kind.wide_columns
+            ),
         ]
     if kind.has_status:
         version["subresources"] = {"status": {}}

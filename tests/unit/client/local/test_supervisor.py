@@ -144,8 +144,10 @@ def job(nodes: int = 2, **spec: Any) -> Tree:
 def runtime(*, jobset: Tree | None = None, batch: Tree | None = None, container: Tree | None = None) -> Tree:
     document = runtimes.load("torch-distributed", [])
     spec = document["spec"]["template"]["spec"]
-    spec |= jobset or {}
     node = spec["replicatedJobs"][0]["template"]["spec"]
+    if jobset or batch:  # a runtime that says nothing else about failures
+        del spec["failurePolicy"], node["podFailurePolicy"], node["template"]["spec"]["restartPolicy"]
+    spec |= jobset or {}
     node |= batch or {}
     node["template"]["spec"]["containers"][0] |= container or {}
     return document
@@ -187,10 +189,21 @@ async def test_the_others_end_when_one_fails(stages: Callable[..., Stage]) -> No
     _, second = await stage.containers(2)
     second.end(7, printed="why")
     await stage.task
-    assert stage.conditions == {"Failed": "FailedJobs"}
+    assert stage.conditions == {"Failed": "FailJobSetFailurePolicyAction"}
     ends = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in stage.folder.read_pods()]
     assert [end["exitCode"] for end in ends] == [143, 7]
     assert ends[0]["finishedAt"] > ends[1]["finishedAt"]
+
+
+async def test_an_end_that_a_runtime_calls_final_is_not_tried_again(stages: Callable[..., Stage]) -> None:
+    policy = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [3, 4]}}]}
+    stage = stages(job(1), batch={"backoffLimit": 5, "podFailurePolicy": policy})
+    (first,) = await stage.containers(1)
+    first.end(1)
+    _, second = await stage.containers(2)
+    second.end(3)
+    await stage.task
+    assert stage.conditions == {"Failed": "FailedJobs"}
 
 
 async def test_a_container_starts_again_in_its_pod(stages: Callable[..., Stage]) -> None:
@@ -287,7 +300,7 @@ async def test_what_cannot_start_fails_with_its_reason(stages: Callable[..., Sta
     await stage.task
     (pod,) = stage.folder.read_pods()
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "no such device"
-    assert stage.conditions == {"Failed": "FailedJobs"}
+    assert stage.conditions == {"Failed": "FailJobSetFailurePolicyAction"}
 
 
 async def test_a_pod_is_ready_when_its_probe_says_so(stages: Callable[..., Stage]) -> None:

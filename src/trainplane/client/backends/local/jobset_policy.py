@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SUPERVISOR_ENDED: Final = "SupervisorEnded"
 """The reason of a job whose supervisor is gone before the job was over."""
 BACKOFF_LIMIT: Final = "BackoffLimitExceeded"
+POD_POLICY: Final = "PodFailurePolicy"
 ALL_COMPLETED: Final = "AllJobsCompleted"
 FAILED_JOBS: Final = "FailedJobs"
 REACHED_MAX_RESTARTS: Final = "ReachedMaxRestarts"
@@ -125,11 +126,12 @@ def failed_by(reason: str, message: str) -> Condition:
 
 def _after_failure(plan: LocalJobSet, failed: Standing, restarts: int) -> Decision:
     name = f"{plan.name}-{failed.job.name}-{min(failed.failed)}"
+    reason = POD_POLICY if failed.job.final else BACKOFF_LIMIT
     rule = next(
         (
             rule
             for rule in plan.failure_rules
-            if (not rule.jobs or failed.job.name in rule.jobs) and (not rule.reasons or BACKOFF_LIMIT in rule.reasons)
+            if (not rule.jobs or failed.job.name in rule.jobs) and (not rule.reasons or reason in rule.reasons)
         ),
         None,
     )

@@ -46,7 +46,7 @@ class PodContext:
     """Write a Pod that changed."""
     tell: Callable[[EventContent, Tree], None]
     """Tell something about a Pod."""
-    may_retry: Callable[[PodIndex], bool]
+    may_retry: Callable[[PodIndex, int | None], bool]
     """Count the failure of a container, and say whether it may start again."""
     record: Callable[[str, Tree | None], None]
     """Keep, or drop, what is needed to end a container."""
@@ -100,7 +100,7 @@ class PodRun:
         except (TrainplaneError, OSError) as error:
             self._around.tell(EventContent("Warning", "Failed", str(error)), self.pod)
             podstatus.set_phase(self.pod, podstatus.FAILED, stamp(now()), "CreateContainerError", str(error))
-            self._around.may_retry(self.place)
+            self._around.may_retry(self.place, None)
         else:
             self._conclude(succeeded=succeeded)
         self._save()
@@ -119,7 +119,7 @@ class PodRun:
         if self._late:
             message = f"it took longer than the {self._job.seconds} s that it may take"
             podstatus.set_phase(self.pod, podstatus.FAILED, stamp(now()), names.REASON_DEADLINE_EXCEEDED, message)
-            while self._around.may_retry(self.place):
+            while self._around.may_retry(self.place, None):
                 pass  # a Job that is late has failed, however often its pods might be made again
         else:
             podstatus.set_phase(self.pod, podstatus.SUCCEEDED if succeeded else podstatus.FAILED, stamp(now()))
@@ -163,7 +163,7 @@ class PodRun:
                 return exit_ is not None and exit_.code == 0
             if exit_.code == 0:
                 return True
-            may = self._around.may_retry(self.place)
+            may = self._around.may_retry(self.place, exit_.code)
             if not may or self._job.restart_policy != ON_FAILURE:
                 return False
             podstatus.set_restarting(self.pod, group, name, delay)

@@ -28,6 +28,18 @@ _RUN: Final = frozenset({"command", "args"})
 
 
 @dataclass(frozen=True)
+class ExitRule:
+    """Which exit codes a rule of podFailurePolicy is for."""
+
+    is_in: bool
+    codes: frozenset[int]
+
+    def matches(self, code: int) -> bool:
+        """Return whether it is for this one."""
+        return (code in self.codes) == self.is_in
+
+
+@dataclass(frozen=True)
 class LocalJob:
     """A replicated job: `replicas` Jobs of `completions` pods."""
 
@@ -45,6 +57,12 @@ class LocalJob:
     """Replicated jobs that must be Complete or Ready before this one starts."""
     template: Tree
     """The pods' metadata and spec."""
+    final: tuple[ExitRule, ...] = ()
+    """Ends after which a Job has failed, however many more containers may fail."""
+
+    def is_final(self, code: int) -> bool:
+        """Return whether a Job has failed with a container that ended so."""
+        return any(rule.matches(code) for rule in self.final)
 
     @property
     def places(self) -> Iterator[PodIndex]:
@@ -123,14 +141,7 @@ def read_jobset(jobset: Tree, uid: str) -> LocalJobSet:
         subdomain=trees.get(spec, "network", "subdomain") or jobset["metadata"]["name"],
         jobs=tuple(jobs),
         max_restarts=policy.get("maxRestarts") or 0,
-        failure_rules=tuple(
-            FailureRule(
-                rule.get("action", "RestartJobSet"),
-                frozenset(rule.get("targetReplicatedJobs") or ()),
-                frozenset(rule.get("onJobFailureReasons") or ()),
-            )
-            for rule in policy.get("rules") or ()
-        ),
+        failure_rules=tuple(_read_rules(policy)),
         succeeds_with=frozenset(success.get("targetReplicatedJobs") or (job.name for job in jobs)),
         any_suffices=success.get("operator") == "Any",
         claims=frozenset(_claims(spec)),
@@ -158,7 +169,26 @@ def _read_job(entry: Tree, before: str | None) -> LocalJob:
         seconds=job.get("activeDeadlineSeconds"),
         depends_on=tuple(depends_on),
         template=template,
+        final=tuple(_read_final(job)),
     )
+
+
+def _read_rules(policy: Tree) -> Iterator[FailureRule]:
+    """Yield the rules that can hold here: no Job fails with a cluster's words, such as those of a pod's disruption."""
+    for rule in policy.get("rules") or ():
+        if not rule.get("onJobFailureMessagePatterns"):
+            yield FailureRule(
+                rule.get("action", "RestartJobSet"),
+                frozenset(rule.get("targetReplicatedJobs") or ()),
+                frozenset(rule.get("onJobFailureReasons") or ()),
+            )
+
+
+def _read_final(job: Tree) -> Iterator[ExitRule]:
+    for rule in trees.entries(job, "podFailurePolicy", "rules"):
+        codes = trees.fields(rule, "onExitCodes")
+        if rule.get("action") == "FailJob" and codes:
+            yield ExitRule(codes.get("operator") == "In", frozenset(codes.get("values") or ()))
 
 
 def _claims(spec: Tree) -> Iterator[str]:

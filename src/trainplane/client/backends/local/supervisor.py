@@ -238,9 +238,12 @@ class Supervisor:
         self.folder.touch()
         self._changed.set()
 
-    def _may_retry(self, place: PodIndex) -> bool:
-        self._failures[place.replicated_job, place.job_index] += 1
-        return self._failures[place.replicated_job, place.job_index] <= self._plan.job(place.replicated_job).retries
+    def _may_retry(self, place: PodIndex, code: int | None) -> bool:
+        """Count a failure of a Job; return whether it may go on, after a container that ended with a code, if any."""
+        job, mine = self._plan.job(place.replicated_job), (place.replicated_job, place.job_index)
+        is_final = code is not None and job.is_final(code)
+        self._failures[mine] += job.retries + 1 if is_final else 1
+        return self._failures[mine] <= job.retries
 
     def _record(self, identity: str, record: Tree | None) -> None:
         if record is None:

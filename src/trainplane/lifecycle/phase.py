@@ -1,0 +1,86 @@
+"""Where a TrainJob stands, in one word, and why, in another. Pure.
+
+    Suspended    spec.suspend holds it back
+    Queued       so does Kueue, until there is quota
+    Pending      it may run, and its pods are not ready yet
+    Running      pods are ready
+    Restarting   something went wrong, and it is tried again
+    Succeeded, Failed
+
+Conditions cannot say it: the official SDK takes a TrainJob with any condition for one that does not run. So it is a
+field beside them, which who does not know it drops. The words of a pod's phase are used where they mean the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trainplane.api import names
+from trainplane.lifecycle.conditions import finish
+from trainplane.lifecycle.status import ready_jobs
+
+if TYPE_CHECKING:
+    from trainplane.api.trainjob import TrainJob, TrainJobStatus
+
+SUSPENDED: Final = "Suspended"
+QUEUED: Final = "Queued"
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+
+
+class Phase(NamedTuple):
+    """A phase and its reason, which may be empty."""
+
+    name: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PodCounts:
+    """How the pods of a TrainJob's present attempt are doing."""
+
+    wanted: int = 0
+    """Pods of the training, as its JobSet has them; 0 if that is not known."""
+    ready: int = 0
+    """Of these, those that are ready or done."""
+    running: int = 0
+    """Pods of any step in which a container runs."""
+    scheduled: int = 0
+    """Pods of the training that have a machine."""
+    wait: str = ""
+    """What one of them waits for that may not come by itself."""
+
+    @property
+    def shown(self) -> str:
+        """How many are ready, of how many; empty if that is not known."""
+        return f"{self.ready}/{self.wanted}" if self.wanted else ""
+
+
+def phase_of(job: TrainJob, status: TrainJobStatus, pods: PodCounts, *, restarts: int = 0) -> Phase:
+    """Return the phase of a TrainJob whose status is as given otherwise."""
+    end = finish(status.conditions)
+    if end is not None:
+        if end.type == names.COMPLETE:
+            return Phase(SUCCEEDED)
+        fault = status.first_fault
+        return Phase(FAILED, fault.cause if fault is not None else end.reason)
+    if _is_held(job, status):
+        queue = job.metadata.labels.get(names.LABEL_QUEUE)
+        return Phase(QUEUED, "WaitsForQuota") if queue else Phase(SUSPENDED, "SpecSuspend")
+    if pods.running or ready_jobs(status.jobs_status):
+        return Phase(RUNNING)
+    if restarts or status.first_fault is not None:
+        fault = status.first_fault
+        return Phase(RESTARTING, pods.wait or (fault.cause if fault is not None else ""))
+    return Phase(PENDING, pods.wait)
+
+
+def _is_held(job: TrainJob, status: TrainJobStatus) -> bool:
+    """Return whether a TrainJob is held back; one that is dispatched is while no worker counts its Jobs."""
+    if job.spec.managed_by != names.MANAGED_BY_MULTIKUEUE:
+        return bool(job.spec.suspend)
+    return not any(one.active or one.ready or one.succeeded for one in status.jobs_status)
