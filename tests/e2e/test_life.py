@@ -106,9 +106,30 @@ def test_a_training_that_fails_says_why(user: User) -> None:
     failed = user.condition("wrong", "Failed")
     assert failed is not None
     assert failed["reason"] == "FailedJobs"
+    assert failed["message"].startswith("node-0 on ")
+    assert "exit code 3" in failed["message"]
+    assert "no such dataset" in failed["message"]
     assert "wrong-node-0" in failed["message"]
     assert failed["message"] in user.wait_event("wrong", "Failed")
     assert user.logs("wrong") == ["no such dataset"]
+
+
+def test_what_went_wrong_first_is_told_when_pods_and_jobset_are_gone(user: User) -> None:
+    user.apply(shell_runtime("echo no such dataset >&2; exit 3"), shell_job("gone"))
+    user.wait_state("gone", "Failed")
+    (pod,) = user.pods("gone")
+    user.wait(
+        "an event of the pod that says why",
+        lambda: any("no such dataset" in one for one in user.events(pod["metadata"]["name"], "Pod").values()),
+    )
+    user.kubectl("delete", "jobset", "gone")
+    user.wait("its pods to go", lambda: not user.names("pods"))
+    fault = user.get("trainjob", "gone")["status"]["firstFault"]
+    assert (fault["pod"], fault["exitCode"], fault["log"]) == (pod["metadata"]["name"], 3, ["no such dataset"])
+    assert fault["node"] == pod["spec"]["nodeName"]
+    wide = user.kubectl("get", "trainjob", "gone", "--output=wide").stdout.splitlines()[1].split()
+    assert wide[1] == "Failed"
+    assert wide[-1] == fault["cause"]
 
 
 def test_a_trainjob_that_cannot_be_set_up_says_why_and_goes_on_once_it_can(user: User) -> None:

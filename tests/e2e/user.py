@@ -96,9 +96,9 @@ class User:
         """Return how a user reads that line: its STATE; a job made a moment ago has none yet."""
         return cast("State", self.row(job)["STATE"] or "Pending")
 
-    def events(self, job: str) -> dict[str, str]:
-        """Return the events that `kubectl describe trainjob` lists: reason to message, the latest of each."""
-        selector = f"--field-selector=involvedObject.kind=TrainJob,involvedObject.name={job}"
+    def events(self, name: str, kind: str = "TrainJob") -> dict[str, str]:
+        """Return the events that `kubectl describe` lists: reason to message, the latest of each."""
+        selector = f"--field-selector=involvedObject.kind={kind},involvedObject.name={name}"
         items = self.cluster.get(f"--namespace={self.namespace}", "events", selector)["items"]
         items.sort(key=lambda item: item["lastTimestamp"])
         return {item["reason"]: item["message"] for item in items}

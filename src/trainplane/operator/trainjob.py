@@ -97,6 +97,7 @@ class TrainJobReconciler:
         mirror = PodMirror(self.stores.pods)
         self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
         self._unhurried: dict[Key, float] = {}
+        self._unscheduled: set[Key] = set()
         self._objects = Objects(
             self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
         )
@@ -153,6 +154,7 @@ class TrainJobReconciler:
         hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
         after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
+        self._tell_scheduled(key, job.view.metadata, seen)
         later = None if hindered else self._may_wait(key, job.view.status, after)
         after = job.view.status if later else after
         caught_up = await self._write_status(key, job.view, after, now)
@@ -183,6 +185,15 @@ class TrainJobReconciler:
             del self._unhurried[key]
             return None
         return max(UNHURRIED_SECONDS - waited, CATCH_UP_SECONDS)
+
+    def _tell_scheduled(self, key: Key, job: ObjectMeta, seen: Sighting) -> None:
+        """Tell once that every pod has a machine, if we saw that some had none."""
+        counts = seen.counts
+        if counts.scheduled < counts.wanted:
+            self._unscheduled.add(key)
+        elif key in self._unscheduled:
+            self._unscheduled.discard(key)
+            self._record(job, (events.scheduled(counts.wanted),))
 
     def _tell_faults(self, job: TrainJob, after: TrainJobStatus) -> None:
         """Tell of a fault with the pod as its subject, where people look who see a pod gone wrong."""
@@ -257,6 +268,7 @@ class TrainJobReconciler:
         self._witness.forget(key)
         self._started.pop(key, None)
         self._unhurried.pop(key, None)
+        self._unscheduled.discard(key)
 
     async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
         """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""

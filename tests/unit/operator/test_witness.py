@@ -233,6 +233,19 @@ async def test_a_pod_without_a_machine_is_why_it_is_pending() -> None:
     )
 
 
+async def test_it_is_told_once_that_every_pod_has_a_machine() -> None:
+    world = await started()
+    world.pod_says(0)
+    world.pod_says(1, phase="Pending", node="")
+    await world.settle()
+    assert "Scheduled" not in world.news()
+    for _ in range(2):
+        world.pod_says(1)
+        await world.settle()
+    assert world.news().count("Scheduled") == 1
+    assert "all 2 pods have a machine" in world.messages()
+
+
 async def test_success_is_one_word() -> None:
     world = await started()
     for index in range(2):
