@@ -53,6 +53,8 @@ class PodCounts:
     """Pods of the training that have a machine."""
     wait: str = ""
     """What one of them waits for that may not come by itself."""
+    again: bool = False
+    """Whether a container was started again, or a pod took another's place."""
 
     @property
     def shown(self) -> str:
@@ -73,9 +75,11 @@ def phase_of(job: TrainJob, status: TrainJobStatus, pods: PodCounts, *, restarts
         return Phase(QUEUED, "WaitsForQuota") if queue else Phase(SUSPENDED, "SpecSuspend")
     if pods.running or ready_jobs(status.jobs_status):
         return Phase(RUNNING)
-    if restarts or status.first_fault is not None:
-        fault = status.first_fault
-        return Phase(RESTARTING, pods.wait or (fault.cause if fault is not None else ""))
+    cause = status.first_fault.cause if status.first_fault is not None else ""
+    if restarts or pods.again:
+        return Phase(RESTARTING, pods.wait or cause)
+    if cause:  # whether it is tried again is not known yet: JobSet says so, or that it failed
+        return Phase(status.phase or PENDING, cause)
     return Phase(PENDING, pods.wait)
 
 

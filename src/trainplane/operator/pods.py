@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from trainplane.api import names
-from trainplane.api.podindex import as_number
+from trainplane.api.podindex import PodIndex, as_number, read_index
 from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.resource import Key
@@ -138,6 +138,18 @@ class SeenPod(_Part, frozen=True):
     def attempt(self) -> int:
         """How often the JobSet had been restarted when it was made."""
         return as_number(self.metadata.labels.get(names.LABEL_RESTART_ATTEMPT))
+
+    @property
+    def place(self) -> PodIndex:
+        """Where it stands in its TrainJob; a pod that takes its place has the same."""
+        return read_index(self.metadata.labels, {})
+
+    @property
+    def was_run_again(self) -> bool:
+        """Whether one of its containers was started again."""
+        return any(
+            one.restart_count for one in (*self.status.init_container_statuses, *self.status.container_statuses)
+        )
 
     @property
     def is_scheduled(self) -> bool:

@@ -129,4 +129,5 @@ def _count(pods: Sequence[SeenPod], wanted: int) -> PodCounts:
         running=sum(pod.runs for pod in pods if pod.removed_at is None),
         scheduled=sum(pod.is_scheduled for pod in living),
         wait=next(filter(None, (pod.wait for pod in pods)), ""),
+        again=any(pod.was_run_again for pod in pods) or len(pods) > len({pod.place for pod in pods}),
     )
