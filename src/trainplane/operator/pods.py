@@ -147,9 +147,7 @@ class SeenPod(_Part, frozen=True):
     @property
     def was_run_again(self) -> bool:
         """Whether one of its containers was started again."""
-        return any(
-            one.restart_count for one in (*self.status.init_container_statuses, *self.status.container_statuses)
-        )
+        return any(one.restart_count for one in (*self.status.init_container_statuses, *self.status.container_statuses))
 
     @property
     def is_scheduled(self) -> bool:
