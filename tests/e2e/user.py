@@ -100,7 +100,7 @@ class User:
         """Return the events that `kubectl describe` lists: reason to message, the latest of each."""
         selector = f"--field-selector=involvedObject.kind={kind},involvedObject.name={name}"
         items = self.cluster.get(f"--namespace={self.namespace}", "events", selector)["items"]
-        items.sort(key=lambda item: item["lastTimestamp"])
+        items.sort(key=lambda item: item["lastTimestamp"] or item["eventTime"] or "")
         return {item["reason"]: item["message"] for item in items}
 
     def condition(self, job: str, kind: str) -> dict[str, Any] | None:

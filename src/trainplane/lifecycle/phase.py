@@ -21,6 +21,7 @@ from trainplane.lifecycle.conditions import finish
 from trainplane.lifecycle.status import ready_jobs
 
 if TYPE_CHECKING:
+    from trainplane.api.meta import Condition
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
 
 SUSPENDED: Final = "Suspended"
@@ -66,10 +67,7 @@ def phase_of(job: TrainJob, status: TrainJobStatus, pods: PodCounts, *, restarts
     """Return the phase of a TrainJob whose status is as given otherwise."""
     end = finish(status.conditions)
     if end is not None:
-        if end.type == names.COMPLETE:
-            return Phase(SUCCEEDED)
-        fault = status.first_fault
-        return Phase(FAILED, fault.cause if fault is not None else end.reason)
+        return _ended(status, end)
     if _is_held(job, status):
         queue = job.metadata.labels.get(names.LABEL_QUEUE)
         return Phase(QUEUED, "WaitsForQuota") if queue else Phase(SUSPENDED, "SpecSuspend")
@@ -81,6 +79,13 @@ def phase_of(job: TrainJob, status: TrainJobStatus, pods: PodCounts, *, restarts
     if cause:  # whether it is tried again is not known yet: JobSet says so, or that it failed
         return Phase(status.phase or PENDING, cause)
     return Phase(PENDING, pods.wait)
+
+
+def _ended(status: TrainJobStatus, end: Condition) -> Phase:
+    if end.type == names.COMPLETE:
+        return Phase(SUCCEEDED)
+    fault = status.first_fault
+    return Phase(FAILED, fault.cause if fault is not None else end.reason)
 
 
 def _is_held(job: TrainJob, status: TrainJobStatus) -> bool:
