@@ -42,15 +42,23 @@ def judge_edit(new: Tree, old: Tree, users: Sequence[str]) -> Verdict:
     return Verdict((Finding("spec", problem, "Forbidden"),))
 
 
-def judge_removal(users: Sequence[str]) -> Verdict:
-    """Judge the deletion of a runtime."""
+def judge_removal(users: Sequence[str], others: Sequence[str] = ()) -> Verdict:
+    """Judge the deletion of a runtime; `others` are unfinished TrainJobs that Kueue does not count."""
     if not users:
-        return Verdict()
+        return Verdict(warnings=(_still_used(others),) if others else ())
     problem = (
         f"cannot be deleted while Kueue counts by it: {_named(users)} could neither start nor give their quota back. "
         f"Wait until they have ended, or delete them; {_ANYWAY}"
     )
     return Verdict((Finding("metadata.name", problem, "Forbidden"),))
+
+
+def _still_used(others: Sequence[str]) -> str:
+    they = "they go" if len(others) > 1 else "it goes"
+    return (
+        f"this runtime is used by {_named(others)}: {they} on with the runtime as it was at the beginning, but no new "
+        "TrainJob can use it. If that was a mistake, create the runtime again"
+    )
 
 
 def _changes(new: Tree, old: Tree) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trainplane.admission.rules import RULES, RULES_OF_CHANGE, squeezed
 from trainplane.api import tree as trees
+from trainplane.api.quantity import advise
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -152,7 +153,7 @@ def _judge_text(value: str, schema: Tree, path: Path) -> Iterator[Problem]:
         yield Problem(path, "must not be empty")
     if "pattern" in schema and not re.search(schema["pattern"], value):
         is_amount = schema.get("x-kubernetes-int-or-string")
-        form = "is no amount: write one such as 500m, 2 or 4Gi" if is_amount else "does not have the form it must have"
+        form = f"is no amount: {advise(value)}" if is_amount else "does not have the form it must have"
         yield Problem(path, f"{value!r} {form}")
 
 

@@ -91,14 +91,9 @@ def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline:
     own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None)])
     if runtime is None:
         return Verdict((_missing(job),)) + own
-    own += Verdict.of(
-        [
-            *_judge_numbers(job, None, runtime),
-            *judge_names(job, runtime, pipeline),
-            *judge_counted(job.tree, runtime),
-        ]
-    )
-    return own + pipeline.validate(job, None, runtime)
+    numbers = Verdict.of(_judge_numbers(job, None, runtime))
+    own += numbers + Verdict.of([*judge_names(job, runtime, pipeline), *judge_counted(job.tree, runtime)])
+    return own + _beyond(numbers, pipeline.validate(job, None, runtime))
 
 
 def _validate_update(
@@ -117,12 +112,19 @@ def _validate_update(
         verdict += Verdict.of(edits.judge_moment(job.tree, before.tree, jobset))
     if runtime is None:
         return verdict + Verdict(warnings=(f"nothing can be made of this TrainJob: {_missing(job).problem}",))
-    verdict += Verdict.of(_judge_numbers(job, before, runtime)) + pipeline.validate(job, before, runtime)
+    numbers = Verdict.of(_judge_numbers(job, before, runtime))
+    verdict += numbers + _beyond(numbers, pipeline.validate(job, before, runtime))
     if patched and verdict.allowed and jobset is not None and not is_finished(conditions_of(before.tree)):
         verdict += Verdict.of(judge_immutable(job, before, runtime, jobset, pipeline))
     if source == "snapshot" and not verdict.allowed:
         verdict += Verdict(warnings=(_by_snapshot(job),))
     return verdict
+
+
+def _beyond(said: Verdict, verdict: Verdict) -> Verdict:
+    """Return what a verdict says of other fields than another: a number that is none is refused once."""
+    told = {finding.path for finding in said.errors}
+    return Verdict(tuple(finding for finding in verdict.errors if finding.path not in told), verdict.warnings)
 
 
 def _missing(job: Document[TrainJob]) -> Finding:

@@ -28,6 +28,8 @@ _LONGEST_TEXT: Final = 256
 _LARGEST_EXPONENT: Final = 999
 
 _FORM = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>[eEinumkKMGTP]*[+-]?[0-9]*)")
+_BYTES = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,9})?) ?(?P<letter>[kKmMgGtTpP])i?[bB]?")
+_WORDS = re.compile(r"(?P<number>[0-9]{1,18}(\.[0-9]{1,9})?) ?(v?cpus?|cores?|gpus?)", re.IGNORECASE)
 _EXPONENT = re.compile(r"[eE](?P<power>[+-]?[0-9]+)")
 
 _DECIMAL_SUFFIXES = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -146,7 +148,7 @@ def parse(text: str) -> Quantity:
     """
     match = _FORM.fullmatch(text) if 0 < len(text) <= _LONGEST_TEXT else None
     if match is None:
-        raise QuantityError(f"{text[:64]!r} is no quantity: write a number with an optional suffix, as in 500m or 2Gi")
+        raise QuantityError(f"{text[:64]!r} is no quantity: {advise(text)}")
     whole = match["whole"].lstrip("0") or "0"
     fraction = match["fraction"] or ""
     base, power, family = _suffix(text, match["suffix"])
@@ -168,6 +170,16 @@ def parse(text: str) -> Quantity:
     if not fast and not (match["whole"] or match["fraction"]):
         raise QuantityError(f"{text!r} is no quantity: it has a suffix and no number")
     return Quantity(-nanos if match["sign"] == "-" else nanos, family, kept=text if keep else "")
+
+
+def advise(text: str) -> str:
+    """Return what to write in place of a text that is no quantity: what it seems to mean, or how one looks."""
+    if size := _BYTES.fullmatch(text[:_LONGEST_TEXT]):
+        letter = size["letter"].upper()
+        return f"write {size['number']}{letter}i or {size['number']}{letter.replace('K', 'k')}"
+    if count := _WORDS.fullmatch(text[:_LONGEST_TEXT]):
+        return f"write {count['number']}"
+    return "write one such as 500m, 2 or 4Gi"
 
 
 def _suffix(text: str, suffix: str) -> tuple[int, int, Family]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -94,25 +94,34 @@ class Runtimes:
         Raises:
             RuntimeUnsupportedError: the reference names no kind of runtime.
         """
+        known = self.seen(ref, namespace)
+        if known is not None:
+            return known
+        _, resource = self._place(ref)
+        try:
+            tree = await self._client.get(resource, ref.name, namespace if resource.namespaced else None)
+        except NotFoundError:
+            return None
+        return FoundRuntime(read(tree, ref.kind))
+
+    def seen(self, ref: RuntimeRef, namespace: str) -> FoundRuntime | None:
+        """Return the runtime as the mirror has it, or None if it does not know it; raises as `find`."""
         store, resource = self._place(ref)
         key = Key(namespace if resource.namespaced else "", ref.name)
         entry = store.entry(key)
         if entry is None:
             self._decoded.pop((ref.kind, key), None)
-            try:
-                return FoundRuntime(read(await self._client.get(resource, key.name, key.namespace or None), ref.kind))
-            except NotFoundError:
-                return None
+            return None
         known = self._decoded.get((ref.kind, key))
         if known is None or known[0] != entry.resource_version:
             found = FoundRuntime(decode(entry.data, ref.kind))
             known = self._decoded[ref.kind, key] = entry.resource_version, found
         return known[1]
 
-    def users(self, kind: str, namespace: str, name: str) -> list[str]:
-        """Return the unfinished TrainJobs in Kueue's queues that use a runtime, as namespace/name, in order."""
+    def users(self, kind: str, namespace: str, name: str, *, index: Literal["queued", "used"] = "queued") -> list[str]:
+        """Return the unfinished TrainJobs that use a runtime, as namespace/name, in order: those in Kueue's queues, or all."""
         place = namespace if kind == names.TRAINING_RUNTIME else ""
-        return sorted(map(str, self._train_jobs.by_index("queued", used(kind, place, name))))
+        return sorted(map(str, self._train_jobs.by_index(index, used(kind, place, name))))
 
     def _place(self, ref: RuntimeRef) -> tuple[Store, Resource]:
         place = self._stores.get(ref.kind)

@@ -2,9 +2,9 @@
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
 template is a copy of ours and ten times as large. Whether it is suspended or expires, and how many pods train, is
-learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and, if it is in one of Kueue's
-queues, which runtime it uses (`QUEUED`): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs. Of
-pods, see `pods`.
+learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and, until it has finished, which
+runtime it uses (`USED`, and `QUEUED` if it is in one of Kueue's queues): neither a scrape nor a review of a runtime
+walks over 100,000 TrainJobs. Of pods, see `pods`.
 """
 
 from __future__ import annotations
@@ -213,9 +213,11 @@ def used(kind: str, namespace: str, name: str) -> str:
     return f"{kind} {namespace}/{name}"
 
 
+def _queued(job: IndexView) -> Iterable[str]:
+    return _used(job) if (job.metadata.labels or {}).get(names.LABEL_QUEUE) else ()
+
+
 def _used(job: IndexView) -> Iterable[str]:
-    if not (job.metadata.labels or {}).get(names.LABEL_QUEUE):
-        return ()
     if is_finished(job.conditions):
         return ()
     ref = job.spec.runtime_ref
@@ -223,15 +225,19 @@ def _used(job: IndexView) -> Iterable[str]:
     return (used(ref.kind, namespace, ref.name),)
 
 
-QUEUED: Final = Index(IndexView, _used)
-"""The index of the TrainJob store by runtime, of those in Kueue's queues; finished ones are in none."""
+USED: Final = Index(IndexView, _used)
+"""The index of the TrainJob store by runtime, of those that have not finished."""
+QUEUED: Final = Index(IndexView, _queued)
+"""The same, of those in Kueue's queues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The mirrors, empty until reflectors fill them."""
 
-    train_jobs: Store = field(default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY, "queued": QUEUED}))
+    train_jobs: Store = field(
+        default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY, "used": USED, "queued": QUEUED})
+    )
     job_sets: Store = field(default_factory=_job_sets)
     training_runtimes: Store = field(default_factory=lambda: Store(TRAINING_RUNTIMES))
     cluster_training_runtimes: Store = field(default_factory=lambda: Store(CLUSTER_TRAINING_RUNTIMES))

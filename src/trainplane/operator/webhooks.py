@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from trainplane.admission.amounts import judge_amounts
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
 from trainplane.admission.edits import changes_only_suspend
 from trainplane.admission.inuse import judge_edit, judge_removal
@@ -27,6 +28,7 @@ from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError, OperatorError
+from trainplane.render.findings import Verdict
 from trainplane.resources import JOB_SETS
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from trainplane.kube.webhook import Review
     from trainplane.operator.runtimes import Runtime, Runtimes
     from trainplane.operator.snapshot import Snapshots
-    from trainplane.render.findings import Verdict
     from trainplane.render.pipeline import Pipeline
 
 MUTATE_TRAIN_JOB: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
@@ -98,6 +99,8 @@ class Webhooks:
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
         sent, old = _tree(request.decode(_Fields)), _old(request)
+        if old is None and not (verdict := Verdict.of(judge_amounts(sent))).allowed:
+            return _answer(verdict, names.TRAIN_JOB)
         new = sent
         if leaves_kind_open(sent, old):
             own = settle_kind(sent, in_namespace=True)
@@ -136,7 +139,10 @@ class Webhooks:
         kind = request.kind.kind
         users = self._runtimes.users(kind, request.namespace, request.name)
         if request.operation == "DELETE":
-            return allow() if _ends_namespace(request) else _answer(judge_removal(users), kind)
+            if _ends_namespace(request):
+                return allow()
+            others = [] if users else self._runtimes.users(kind, request.namespace, request.name, index="used")
+            return _answer(judge_removal(users, others), kind)
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
         new, old = _tree(request.decode(_Fields)), _old(request)
@@ -151,7 +157,7 @@ class Webhooks:
         if old is not None:
             kept = await self._kept(old, namespace)
             if kept is not None:
-                return kept, "snapshot"
+                return kept, "live" if self._is_unchanged(old, namespace) else "snapshot"
         live = await self._live(new, namespace)
         return live, None if live is None else "live"
 
@@ -165,9 +171,18 @@ class Webhooks:
             return None
         return None if found is None else found.document
 
+    def _is_unchanged(self, job: Tree, namespace: str) -> bool:
+        """Return whether the runtime is what it was when a TrainJob began, as far as the mirror knows."""
+        ref = _ref(job)
+        try:
+            found = None if ref is None else self._runtimes.seen(ref, namespace)
+        except OperatorError:
+            return False
+        return found is not None and found.text.digest == _digest(job)
+
     async def _kept(self, job: Tree, namespace: str) -> Runtime | None:
         """Return the runtime that has the digest in a TrainJob's status; a snapshot that has not is not looked at."""
-        ref, digest = _ref(job), (job.get("status") or {}).get("runtimeDigest")
+        ref, digest = _ref(job), _digest(job)
         if ref is None or not digest:
             return None
         try:
@@ -232,6 +247,11 @@ def _ref(job: Tree) -> RuntimeRef | None:
         return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
     except DecodeError:
         return None
+
+
+def _digest(job: Tree) -> str:
+    """Return by what the runtime is known that a TrainJob began with; empty if it has not begun."""
+    return str((job.get("status") or {}).get("runtimeDigest") or "")
 
 
 def _answer(verdict: Verdict, kind: str) -> Answer:

@@ -43,6 +43,17 @@ _OTHER_DEVICES: Final = frozenset(
 )
 _PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGE: Final = "hugepages-"
+_MEANT: Final = {
+    "gpu": "nvidia.com/gpu or amd.com/gpu",
+    "gpus": "nvidia.com/gpu or amd.com/gpu",
+    "tpu": "google.com/tpu",
+    "cpus": "cpu",
+    "mem": "memory",
+    "ram": "memory",
+    "storage": "ephemeral-storage",
+    "disk": "ephemeral-storage",
+}
+"""Names that people write, and what Kubernetes calls it."""
 
 
 def gpus(container: Container) -> int:
@@ -100,7 +111,9 @@ def _quantities(amounts: Tree) -> dict[str, Quantity]:
 
 def _no_amount(name: str, amount: Quantity) -> str:
     if "/" not in name and name not in _PLAIN and not name.startswith(_HUGE):
-        return f"which Kubernetes does not know: it has {', '.join(_PLAIN)}, and devices as nvidia.com/gpu"
+        meant = _MEANT.get(name.lower())
+        known = f"did you mean {meant}?" if meant else f"it has {', '.join(_PLAIN)}, and devices as nvidia.com/gpu"
+        return f"which Kubernetes does not know ({known})"
     if amount < ZERO:
         return "which is less than nothing"
     if _is_device(name) and Quantity.of(amount.value()) != amount:

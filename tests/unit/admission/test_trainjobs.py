@@ -172,6 +172,25 @@ class TestNumbers:
             "or per CPU without GPUs",
         )
 
+    @pytest.mark.parametrize("framework", ["torch", "mpi", "flux", "jax"])
+    def test_a_text_that_is_no_number_is_refused_once(self, framework: str) -> None:
+        (finding,) = judged(trainjob(trainer={"numProcPerNode": "abc"}), runtime(policy={framework: {}})).errors
+        assert finding.path == "spec.trainer.numProcPerNode"
+
+    @pytest.mark.parametrize(
+        ("name", "meant"),
+        [
+            ("gpu", "did you mean nvidia.com/gpu or amd.com/gpu?"),
+            ("TPU", "did you mean google.com/tpu?"),
+            ("ram", "did you mean memory?"),
+            ("widgets", "it has cpu, memory, ephemeral-storage, and devices as nvidia.com/gpu"),
+        ],
+    )
+    def test_a_resource_that_kubernetes_does_not_know(self, name: str, meant: str) -> None:
+        (finding,) = judged(trainjob(trainer={"resourcesPerNode": {"limits": {name: 1}}})).errors
+        assert finding.path == "spec.trainer.resourcesPerNode"
+        assert f"would have 1 of {name}, which Kubernetes does not know ({meant})" in finding.problem
+
     def test_gpu_without_gpus(self) -> None:
         (finding,) = judged(trainjob(trainer={"numProcPerNode": "gpu"}), pipeline=plain()).errors
         assert finding.problem == (

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainplane.api.errors import QuantityError
-from trainplane.api.quantity import NANO, ZERO, Family, Quantity, parse
+from trainplane.api.quantity import NANO, ZERO, Family, Quantity, advise, parse
 
 amounts = st.integers(min_value=-(10**30), max_value=10**30)
 quantities = st.builds(Quantity, amounts, st.sampled_from(Family))
@@ -202,3 +203,28 @@ def test_says_what_it_is() -> None:
     assert float(parse("1500m")) == 1.5
     assert ZERO.is_zero()
     assert not parse("1n").is_zero()
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("4GB", "write 4Gi or 4G"),
+        ("4 Gi", "write 4Gi or 4G"),
+        ("1.5gb", "write 1.5Gi or 1.5G"),
+        ("512kb", "write 512Ki or 512k"),
+        ("2cores", "write 2"),
+        ("2 vCPU", "write 2"),
+        ("lots", "write one such as 500m, 2 or 4Gi"),
+        ("9" * 300 + "GB", "write one such as 500m, 2 or 4Gi"),
+    ],
+)
+def test_what_is_none_says_what_to_write(text: str, advice: str) -> None:
+    with pytest.raises(QuantityError, match=f"is no quantity: {re.escape(advice)}$"):
+        parse(text)
+
+
+@pytest.mark.parametrize("number", ["4", "1.5"])
+@pytest.mark.parametrize("unit", ["KB", "kb", "MB", "mb", "GiB", "TB", "pb", "cores", "CPU"])
+def test_what_it_says_to_write_is_a_quantity(number: str, unit: str) -> None:
+    for text in advise(number + unit).removeprefix("write ").split(" or "):
+        parse(text)

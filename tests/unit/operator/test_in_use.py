@@ -102,6 +102,16 @@ class TestAnswers:
         assert "cannot be deleted" in answer.message
         assert (await ask(world(), "DELETE", None, runtime(), kind=kind)).allowed
 
+    @pytest.mark.parametrize("kind", [CLUSTER, NAMESPACED])
+    async def test_a_deletion_that_touches_no_queue_is_allowed_and_names_who_still_uses_it(self, kind: str) -> None:
+        ended = job("done", kind=kind, labels={}) | {"status": {"conditions": [condition("Complete")]}}
+        users = [job(name, kind=kind, labels={}) for name in ("a", "b", "c", "d")]
+        answer = await ask(world(ended, *users), "DELETE", None, runtime(), kind=kind)
+        assert answer.allowed
+        (warning,) = answer.warnings
+        assert f"used by TrainJobs {NAMESPACE}/a, {NAMESPACE}/b, {NAMESPACE}/c and 1 more" in warning
+        assert (await ask(world(ended), "DELETE", None, runtime(), kind=kind)).warnings == ()
+
     @pytest.mark.parametrize(
         "user", ["system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"]
     )

@@ -185,6 +185,40 @@ async def test_a_snapshot_that_has_another_digest_is_not_judged_by() -> None:
         assert "ghost" in verdict.message
 
 
+@pytest.mark.parametrize("changed", [False, True])
+async def test_it_is_said_if_the_runtime_that_judges_is_not_the_one_of_today(*, changed: bool) -> None:
+    world = await begun(suspend=True)
+    if changed:
+        other = runtime()
+        other["spec"]["mlPolicy"] = {"numNodes": 9, "torch": {}}
+        world.put(CLUSTER_TRAINING_RUNTIMES, other)
+        world.sync()
+    old = world.train_job()
+    template = {"spec": {"replicatedJobs": [{"name": "ghost", "template": {"metadata": {"labels": {"a": "b"}}}}]}}
+    patch = {"manager": "example.com/team", "trainingRuntimeSpec": {"template": template}}
+    verdict = await ask(world, VALIDATE_TRAIN_JOB, {**old, "spec": {**old["spec"], "runtimePatches": [patch]}}, old)
+    assert not verdict.allowed
+    assert [("not as it is today" in warning) for warning in verdict.warnings] == [True] * changed
+
+
+@pytest.mark.parametrize(("amount", "advice"), [("4GB", "write 4Gi or 4G"), ("2cores", "write 2"), ("lots", "500m")])
+async def test_what_is_no_amount_is_refused_in_words_before_the_schema_quotes_its_pattern(
+    world: World, amount: str, advice: str
+) -> None:
+    job = train_job(trainer={"resourcesPerNode": {"limits": {"memory": amount, "cpu": 2}, "requests": {"cpu": "1"}}})
+    verdict = await ask(world, MUTATE_TRAIN_JOB, job)
+    assert not verdict.allowed
+    assert verdict.message.startswith("this TrainJob is refused: spec.trainer.resourcesPerNode.limits.memory: ")
+    assert advice in verdict.message
+
+
+async def test_ten_thousand_amounts_that_are_none_make_a_short_refusal(world: World) -> None:
+    hostile = {f"example.com/{number}": "9" * 300 + "B" for number in range(10_000)}
+    verdict = await ask(world, MUTATE_TRAIN_JOB, train_job(trainer={"resourcesPerNode": {"limits": hostile}}))
+    assert not verdict.allowed
+    assert len(verdict.message) < 20_000
+
+
 async def test_an_update_before_the_first_reconcile_is_judged_by_the_runtime(world: World) -> None:
     verdict = await ask(world, VALIDATE_TRAIN_JOB, train_job(suspend=True), train_job())
     assert verdict.allowed, verdict.message
