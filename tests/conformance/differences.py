@@ -173,6 +173,12 @@ ADMISSION = (
         it.is_kueues_own,
     ),
     Declared(
+        "nothing-to-run",
+        "a warning for a new TrainJob where neither it nor its runtime has a command or arguments",
+        "it is Complete in seconds and has trained nothing, since images of frameworks start a shell",
+        it.warns_of_nothing_to_run,
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",

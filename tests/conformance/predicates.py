@@ -104,6 +104,13 @@ def warns_alone(found: Difference) -> bool:
     return deprecated or any(metadata.keys() - {"labels", "annotations"} for metadata in patched)
 
 
+def warns_of_nothing_to_run(found: Difference) -> bool:
+    """Match a warning of ours about a new TrainJob where neither it nor its runtime says what to run."""
+    trainer = it.job(found.case)["spec"].get("trainer", {})
+    says = any(trainer.get(field) for field in ("command", "args", "image"))
+    return _verdict(found, "warned") and found.ours is True and isinstance(found.step, Create) and not says
+
+
 def is_kueues_own(found: Difference) -> bool:
     """Match Kueue's entry where a list was written without it, or a new TrainJob came with one that says something."""
     new = it.job(found.case)["spec"].get("runtimePatches", [])

@@ -23,8 +23,10 @@ from trainplane.admission.lengths import judge_names
 from trainplane.admission.quota import judge_counted
 from trainplane.admission.runtimes import deprecation, is_deprecated
 from trainplane.api import names
+from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
+from trainplane.api.jobset import JobSetTemplate
 from trainplane.api.trainjob import TrainJob
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.render.findings import Finding, Verdict
@@ -92,7 +94,8 @@ def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline:
     if runtime is None:
         return Verdict((_missing(job),)) + own
     numbers = Verdict.of(_judge_numbers(job, None, runtime))
-    own += numbers + Verdict.of([*judge_names(job, runtime, pipeline), *judge_counted(job.tree, runtime)])
+    own += numbers + Verdict.of(_judge_command(job, runtime))
+    own += Verdict.of([*judge_names(job, runtime, pipeline), *judge_counted(job.tree, runtime)])
     return own + _beyond(numbers, pipeline.validate(job, None, runtime))
 
 
@@ -178,6 +181,22 @@ def _judge_numbers(job: Document[TrainJob], before: Document[TrainJob] | None, r
             "spec.trainer.numProcPerNode",
             f"must be 1 or more, not {processes}: leave it out for one process per GPU, or per CPU without GPUs",
         )
+
+
+def _judge_command(job: Document[TrainJob], runtime: Runtime) -> Iterator[str]:
+    """Yield a warning if nobody says what to run: an image of a framework mostly starts a shell, which ends at once."""
+    trainer = job.view.spec.trainer
+    if trainer is not None and (trainer.command or trainer.args or trainer.image):
+        return
+    template = JobSetTemplate(trees.get(runtime.tree, "spec", "template") or {})
+    for trains in template.jobs_of(names.ANCESTOR_TRAINER):
+        container = trains.container(names.CONTAINER_NODE)
+        if container and not container.command and not container.args:
+            yield (
+                "spec.trainer.command: neither this TrainJob nor its runtime says what to run, so each node runs what "
+                f"the image starts by itself, which may train nothing: {container.image}"
+            )
+            return
 
 
 def _not_a_number(text: str) -> str:

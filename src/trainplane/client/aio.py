@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
-from trainplane.client.errors import InvalidError, UnsupportedError
+from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, UnsupportedError
 from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
@@ -34,14 +34,6 @@ PACKAGES_SECONDS = 600
 def default_runtime() -> str:
     """Return the runtime of jobs that name none."""
     return os.environ.get("DEFAULT_TRAINING_RUNTIME", "torch-distributed")
-
-
-def random_name() -> str:
-    """Return a name that begins with a letter, as pods and services must: a letter and eleven hex digits."""
-    import secrets  # noqa: PLC0415 slow to import
-    import string  # noqa: PLC0415 as above
-
-    return secrets.choice(string.ascii_lowercase) + secrets.token_hex(6)[:11]
 
 
 def open_backend(config: BackendConfig | None) -> Backend:
@@ -136,15 +128,16 @@ class AsyncTrainerClient:
             InvalidError: an argument cannot mean anything, or the code cannot be shipped.
             RefusedError: the cluster refused the TrainJob, with its reasons.
         """
-        from trainplane.client.submission import compose  # noqa: PLC0415 packaging code imports half the library
+        from trainplane.client.submission import compose, draw_name  # noqa: PLC0415 packaging code is much to import
 
+        runtime = runtime or default_runtime()
         document = compose(
-            runtime or default_runtime(),
+            runtime,
             initializer,
             trainer,
             options or (),
             backend=self.backend.kind,
-            name=random_name,
+            name=lambda: draw_name(runtime, trainer),
         )
         return await self.backend.submit(document)
 
@@ -194,9 +187,24 @@ class AsyncTrainerClient:
         Raises:
             NotFoundError: there is no such TrainJob or step.
         """
+        line = None
         async with aclosing(self.backend.read_logs(name, steps, follow=follow, tail=tail)) as lines:
             async for line in lines:
                 yield line
+        if line is None and not follow and tail != 0:
+            await self._say_why_silent(name)
+
+    async def _say_why_silent(self, name: str) -> None:
+        """Log why there are no lines of a TrainJob that is not over: an empty list says nothing."""
+        import logging  # noqa: PLC0415 slow to import
+
+        from trainplane.client.waiting import where  # noqa: PLC0415 asyncio
+
+        with suppress(NotFoundError):
+            job = await self.backend.get_job(name)
+            if job.status in FINISHED:
+                return
+            logging.getLogger(__name__).warning("TrainJob %s has printed nothing yet: %s", name, where(job))
 
     async def get_job_events(self, name: str) -> list[Event]:
         """Return what happened to a TrainJob and to what it is made of, in the order of time."""
@@ -209,8 +217,13 @@ class AsyncTrainerClient:
         timeout: float = 600,  # noqa: ASYNC109 the name that the kubeflow SDK gave it
         polling_interval: float = 2,
         callbacks: Sequence[Callable[[TrainJob], None]] | None = None,
+        *,
+        give_up_after: float | None = 120,
     ) -> TrainJob:
-        """Return the TrainJob as soon as it has one of the statuses.
+        """Return the TrainJob as soon as it has one of the statuses, or has had it.
+
+        A status that it passed on the way counts, so that a short job is not missed: one that is Complete was Running.
+        Look at the status of what is returned.
 
         Args:
             name: The TrainJob.
@@ -218,17 +231,22 @@ class AsyncTrainerClient:
             timeout: Seconds.
             polling_interval: Accepted for code that was written for polling; a watch tells the moment.
             callbacks: Called with the TrainJob at first and after each change.
+            give_up_after: Seconds for which the job may wait for what will not come by itself: an image that its
+                registry has not got or whose name is none, a missing Secret or ConfigMap. None waits to the timeout.
 
         Raises:
             JobFailedError: it failed, and you did not ask for that: with the first step that failed and its last lines.
             JobTimeoutError: it is still somewhere else; the message says where.
+            JobStuckError: it waits for what will not come by itself; the message says what, and what to do.
             JobDeletedError: it was deleted meanwhile.
         """
         from trainplane.client.waiting import wait  # noqa: PLC0415 asyncio
 
         if polling_interval <= 0 or polling_interval > timeout:
             raise InvalidError(f"polling_interval must be more than 0 and at most timeout, and is {polling_interval:g}")
-        return await wait(self.backend, name, status, timeout, callbacks or ())
+        if give_up_after is not None and give_up_after < 0:
+            raise InvalidError(f"give_up_after must be 0 or more seconds, or None, and is {give_up_after:g}")
+        return await wait(self.backend, name, status, timeout, callbacks or (), stuck_seconds=give_up_after)
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Iterate over the TrainJob as it is, then after each change, until it has finished or is deleted."""
@@ -253,8 +271,9 @@ class AsyncTrainerClient:
 
         Raises:
             UnsupportedError: Kueue has it: its queue decides.
+            RefusedError: it is over.
         """
-        await self._refuse_queued(name, "suspended")
+        await self._refuse_held(name, "suspended")
         await self.backend.patch_job(name, {"spec": {"suspend": True}})
 
     async def resume_job(self, name: str) -> None:
@@ -262,19 +281,21 @@ class AsyncTrainerClient:
 
         Raises:
             UnsupportedError: Kueue has it: it starts when there is quota.
+            RefusedError: it is over.
         """
-        await self._refuse_queued(name, "resumed")
+        await self._refuse_held(name, "resumed")
         await self.backend.patch_job(name, {"spec": {"suspend": False}})
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob go on with another number of nodes: it starts again, from its last checkpoint if it has one.
 
         The API keeps `spec.trainer` as it was created, so on a cluster the TrainJob is deleted and created again under
-        its name: the pods' logs so far go with it. A local job keeps them.
+        its name: the pods' logs so far go with it. A local job keeps them. One that has that number of nodes already is
+        left alone.
 
         Raises:
             InvalidError: the number is less than one.
-            RefusedError: the cluster does not take it, with its reason; the TrainJob is then as it was.
+            RefusedError: it is over, or the cluster does not take it, with its reason; the TrainJob is then as it was.
         """
         if num_nodes < 1:
             raise InvalidError(f"num_nodes must be 1 or more, and is {num_nodes}")
@@ -298,8 +319,14 @@ class AsyncTrainerClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _refuse_queued(self, name: str, verb: str) -> None:
+    async def _refuse_held(self, name: str, verb: str) -> None:
+        """Refuse to hold or start what others decide about, or nobody any more."""
         job = await self.backend.get_job(name)
+        if job.status in FINISHED:
+            raise RefusedError(
+                f"TrainJob {name} is {job.status} and cannot be {verb}: nothing of it runs any more. To train again, "
+                "submit it again"
+            )
         if job.queue:
             raise UnsupportedError(
                 f"TrainJob {name} cannot be {verb} by hand: queue {job.queue} decides when it runs. "

@@ -50,8 +50,7 @@ def _attending(
         try:
             return attend(self._loop, functools.partial(method, self.asynchronous), args, kwargs)
         except KeyboardInterrupt:
-            _say_it_goes_on(*args, **kwargs)
-            raise
+            raise _say_it_goes_on(*args, **kwargs) from None
 
     return call
 
@@ -66,19 +65,22 @@ def _iterating(
         try:
             yield from self._loop.iterate(method(self.asynchronous, *args, **kwargs))
         except KeyboardInterrupt:
-            _say_it_goes_on(*args, **kwargs)
-            raise
+            raise _say_it_goes_on(*args, **kwargs) from None
 
     return iterate
 
 
-def _say_it_goes_on(*args: object, **kwargs: object) -> None:
+def _say_it_goes_on(*args: object, **kwargs: object) -> KeyboardInterrupt:
+    """Say it, and return what to raise."""
+    from trainplane.client.display.interrupted import interrupted  # noqa: PLC0415 rare
+
     name = args[0] if args else kwargs.get("name")
     print(  # noqa: T201 for the person who pressed Ctrl-C
         f"\nTrainJob {name} goes on without you. Come back with client.wait_for_job_status({name!r}) or "
         f"client.get_job_logs({name!r}, follow=True); end it with client.delete_job({name!r}).",
         file=sys.stderr,
     )
+    return interrupted()
 
 
 class TrainerClient:

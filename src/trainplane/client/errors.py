@@ -13,6 +13,7 @@ TrainplaneError (RuntimeError)
 ├── JobFailedError                 the TrainJob failed; `cause` says which step, why, and its last lines      user
 ├── JobDeletedError                the TrainJob was deleted while somebody waited for it                      user
 ├── JobTimeoutError (TimeoutError) it did not get there in time; the message says where it is      retryable  user
+│   └── JobStuckError              it waits for what will not come by itself; the message says what            user
 ├── EngineError                    docker or podman failed; the message has what it printed                   user
 └── BrokenBackendError             something of ours that must not happen                                     ours
 ```
@@ -116,6 +117,12 @@ class JobTimeoutError(TrainplaneError, TimeoutError):
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]:
         """As above; a TimeoutError cannot be made without its words."""
         return type(self), self.args
+
+
+class JobStuckError(JobTimeoutError):
+    """The TrainJob waits for what will not come by itself."""
+
+    retryable = False
 
 
 class EngineError(TrainplaneError):

@@ -1,15 +1,28 @@
-"""Waiting for a TrainJob, told by its watch: no polling, and never for what cannot come any more."""
+"""Waiting for a TrainJob, told by its watch: no polling, and never for what cannot come any more.
+
+What a pod waits for may never come by itself: an image whose name is none, a Secret that is not there. People mend
+that, or a pipeline that is about to create the Secret does; so it is given up after a while, which the caller sets. A
+machine with room may come at any time, from an autoscaler or from a job that ends: that is waited for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainplane.client.error_excerpt import SEARCHED_LINES, find_telling
-from trainplane.client.errors import InvalidError, JobDeletedError, JobFailedError, JobTimeoutError, TrainplaneError
-from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, STATUSES, Cause
+from trainplane.client.errors import (
+    InvalidError,
+    JobDeletedError,
+    JobFailedError,
+    JobStuckError,
+    JobTimeoutError,
+    TrainplaneError,
+)
+from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, STATUSES, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -17,6 +30,11 @@ if TYPE_CHECKING:
     from trainplane.client.backends.backend import Backend
     from trainplane.client.types.jobs import TrainJob
 
+HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
+"""Reasons for which a container waits until somebody does something."""
+PULLING = frozenset({"ErrImagePull", "ImagePullBackOff"})
+_NO_IMAGE = re.compile(r"not found|manifest unknown|does not exist", re.IGNORECASE)
+"""What registries say of an image that they have not got; all else that they say may pass."""
 TAIL_LINES = 10
 """Lines of the failed step that an error shows: a traceback's end."""
 
@@ -27,22 +45,27 @@ async def wait(
     wanted: Collection[str],
     timeout_seconds: float,
     callbacks: Sequence[Callable[[TrainJob], None]] = (),
+    *,
+    stuck_seconds: float | None = None,
 ) -> TrainJob:
     """Return the TrainJob as soon as its status is one of `wanted`; `callbacks` see each change before that.
 
     Raises:
         JobFailedError: it failed, and that was not wanted; with the first fault and its last lines.
         JobTimeoutError: it is still somewhere else.
+        JobStuckError: for `stuck_seconds` it has waited for what will not come by itself.
         JobDeletedError: it is gone.
         NotFoundError: it never was there.
     """
     check_wanted(wanted, timeout_seconds)
     job: TrainJob | None = None
     fault: Cause | None = None
+    patience = Patience(asyncio.get_running_loop().time, timeout_seconds, stuck_seconds)
     try:
-        async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout_at(patience.end) as limit:
             async with aclosing(backend.watch_job(name)) as changes:
                 async for job in changes:
+                    limit.reschedule(patience.until(job))
                     for callback in callbacks:
                         callback(job)
                     if settled(job.status, wanted):
@@ -54,10 +77,47 @@ async def wait(
                     if not (fault and fault.log_tail) and job.cause and job.cause.exit_code:
                         fault = await first_fault(backend, job)
     except TimeoutError as error:
+        if patience.is_lost:
+            raise JobStuckError(
+                f"TrainJob {name} will not become {named(wanted)} by itself: {where(job)}. Mend that and submit it "
+                "again; give_up_after=None waits all the same"
+            ) from error
         raise JobTimeoutError(
             f"TrainJob {name} is not {named(wanted)} after {timeout_seconds:g} s: {where(job)}"
         ) from error
     raise JobDeletedError(name)
+
+
+class Patience:
+    """How long a wait goes on: to its timeout, less if the job is stuck."""
+
+    def __init__(self, now: Callable[[], float], timeout_seconds: float, stuck_seconds: float | None) -> None:
+        self._now = now
+        self.end = self._now() + timeout_seconds
+        self._stuck_seconds = stuck_seconds
+        self._stuck: float | None = None
+        """When it will have been stuck for too long."""
+
+    def until(self, job: TrainJob) -> float:
+        """Return when the wait is over, given how the job is now."""
+        if self._stuck_seconds is None or not is_stuck(job):
+            self._stuck = None
+        elif self._stuck is None:
+            self._stuck = self._now() + self._stuck_seconds
+        return self.end if self._stuck is None else min(self.end, self._stuck)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the job was stuck for too long."""
+        return self._stuck is not None and self._stuck <= self.end
+
+
+def is_stuck(job: TrainJob) -> bool:
+    """Return whether a TrainJob waits for what will not come by itself."""
+    if job.status in FINISHED or job.cause is None:
+        return False
+    cause = job.cause
+    return cause.reason in HOPELESS or (cause.reason in PULLING and bool(_NO_IMAGE.search(cause.message)))
 
 
 def check_wanted(wanted: Collection[str], timeout_seconds: float) -> None:
@@ -86,7 +146,7 @@ async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None
     """
     cause = job.cause or Cause("Failed", "nothing says why; see get_job_events and get_job_logs")
     if cause.step is None and seen is not None:
-        return replace(seen, message=f"{seen.message} In the end: {cause.message}")
+        return replace(seen, message=f"{seen.message.rstrip('. ')}. In the end: {cause.message}")
     if cause.step is None or cause.log_tail:
         return cause
     try:

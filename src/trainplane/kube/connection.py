@@ -228,10 +228,14 @@ def _translate(error: Exception, where: str) -> TransportError | ConfigError:
 
 
 def _says(error: Exception) -> str:
-    """Return an error's text, without the URLs that some have in it: of a proxy, with its password, for example."""
+    """Return an error's text, without the URLs (of a proxy, with its password) and the objects that some have in it."""
     import aiohttp  # noqa: PLC0415 see the module's docstring
 
     if isinstance(error, aiohttp.ClientResponseError):
         whose = "the proxy's " if isinstance(error, aiohttp.ClientHttpProxyError) else ""
         return f"{whose}{error.status} {' '.join(error.message.split())}"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        error = error.certificate_error
+    elif isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
     return str(error) or type(error).__name__

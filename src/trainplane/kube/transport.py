@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,6 +52,8 @@ log = logging.getLogger(__name__)
 
 NO_ANSWER = "<error>"
 """What a request without an answer is counted under, as client-go does."""
+
+_WARNING = re.compile(r'\d{3} \S+ "(?P<text>.*)"', re.DOTALL)
 
 IDEMPOTENT_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
@@ -379,7 +382,14 @@ class Transport:
         for warning in warnings:
             if warning not in self._warned and len(self._warned) < 1000:
                 self._warned.add(warning)
-                log.warning("the API server warns", extra={"warning": warning})
+                log.warning("the API server warns: %s", _warning_text(warning))
+
+
+def _warning_text(header: str) -> str:
+    """Return what a Warning header says: `299 - "text"` with its quotes escaped, nothing in it that moves a cursor."""
+    quoted = _WARNING.fullmatch(header)
+    text = re.sub(r"\\(.)", r"\1", quoted["text"]) if quoted else header
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _may_repeat(error: KubeError, *, idempotent: bool) -> bool:

@@ -119,7 +119,7 @@ class Runtimes:
         return known[1]
 
     def users(self, kind: str, namespace: str, name: str, *, index: Literal["queued", "used"] = "queued") -> list[str]:
-        """Return the unfinished TrainJobs that use a runtime, as namespace/name, in order: those in Kueue's queues, or all."""
+        """Return the unfinished TrainJobs that use a runtime, in Kueue's queues or all: as namespace/name, in order."""
         place = namespace if kind == names.TRAINING_RUNTIME else ""
         return sorted(map(str, self._train_jobs.by_index(index, used(kind, place, name))))
 

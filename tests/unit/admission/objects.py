@@ -58,7 +58,7 @@ def job_patch(name: str, **pod: Any) -> Tree:
 def replicated_job(name: str = "node", ancestor: str | None = "trainer", *containers: str, **fields: Any) -> Tree:
     """Return a replicated job; its container is the one its ancestor needs unless others are named."""
     wanted = containers or (names.CONTAINER_OF_ANCESTOR.get(ancestor or "", name),)
-    pod = {"containers": [{"name": one, "image": "image"} for one in wanted]}
+    pod = {"containers": [{"name": one, "image": "image", "command": ["train"]} for one in wanted]}
     metadata = {"labels": {names.LABEL_ANCESTOR: ancestor}} if ancestor else {}
     return {
         "name": name,

@@ -14,6 +14,7 @@ from tests.unit.admission.objects import (
     replicated_job,
     runtime,
     trainjob,
+    with_spec,
 )
 from trainplane.admission.trainjobs import validate_trainjob
 from trainplane.api import names
@@ -21,6 +22,7 @@ from trainplane.render.findings import Finding, Verdict
 from trainplane.render.pipeline import Pipeline
 
 REAL = Pipeline.default()
+POD = ("spec", "template", "spec", "replicatedJobs", ("name", "node"), "template", "spec", "template", "spec")
 
 
 def judged(new: Any, known: Any = None, *, pipeline: Any = REAL) -> Verdict:
@@ -257,3 +259,22 @@ def test_a_job_that_cannot_be_read_names_the_field() -> None:
 
 def test_the_runtime_of_another_kind_is_no_matter() -> None:
     assert judged(trainjob(), namespaced(replicated_job())).allowed
+
+
+class TestNothingToRun:
+    def bare(self) -> Any:
+        return runtime().put(*POD, "containers", value=[{"name": "node", "image": "image"}])
+
+    def test_nobody_says_what_to_run(self) -> None:
+        for spec in ({}, {"trainer": {"numNodes": 2}}, {"trainer": {"env": [{"name": "A", "value": "1"}]}}):
+            verdict = judged(with_spec(trainjob(), **spec), self.bare())
+            assert verdict.allowed
+            (warning,) = verdict.warnings
+            assert warning == (
+                "spec.trainer.command: neither this TrainJob nor its runtime says what to run, so each node runs what "
+                "the image starts by itself, which may train nothing: image"
+            )
+
+    @pytest.mark.parametrize("trainer", [{"command": ["train"]}, {"args": ["a"]}, {"image": "mine"}])
+    def test_the_trainjob_says_it_or_brings_an_image_that_does(self, trainer: Any) -> None:
+        assert judged(trainjob(trainer=trainer), self.bare()) == Verdict()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import signal
+import subprocess
+import sys
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -10,9 +13,10 @@ import pytest
 
 from tests.unit.client.backend import CREATED_AT, FakeBackend, a_job
 from tests.unit.interrupts import interrupt_once_waited_for
-from trainplane.client.aio import AsyncTrainerClient, open_backend, random_name
+from trainplane.client.aio import AsyncTrainerClient, open_backend
 from trainplane.client.client import TrainerClient
-from trainplane.client.errors import InvalidError, UnsupportedError
+from trainplane.client.display.interrupted import interrupted
+from trainplane.client.errors import InvalidError, RefusedError, UnsupportedError
 from trainplane.client.types.jobs import Cause, Event, LogLine
 
 if TYPE_CHECKING:
@@ -90,6 +94,30 @@ class TestBlocking:
         assert "client.wait_for_job_status('job')" in said
         assert not [call for call in backend.calls if call[0] == "delete_job"]
 
+    def test_ctrl_c_that_nobody_catches_shows_no_traceback(self) -> None:
+        code = (
+            "import signal, threading, os\n"
+            "from tests.unit.client.backend import FakeBackend, a_job\n"
+            "from trainplane import TrainerClient\n"
+            "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+            "TrainerClient(backend=FakeBackend(a_job('Running'))).wait_for_job_status('job')\n"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode == -signal.SIGINT, "it still ends as interrupted programs do"
+        assert "goes on without you" in ran.stderr
+        assert "Traceback" not in ran.stderr
+
+    def test_other_errors_after_it_are_shown_as_ever(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        shown: list[BaseException] = []
+        monkeypatch.setattr(sys, "excepthook", lambda _kind, error, _trace: shown.append(error))
+        other = ValueError()
+        made = interrupted()
+        assert vars(made)["_render_traceback_"]() == [], "IPython asks this"
+        sys.excepthook(ValueError, other, None)
+        assert shown == [other]
+        sys.excepthook(KeyboardInterrupt, made, None)
+        assert shown == [other, made], "it was set for one"
+
     def test_closing_closes_the_backend_and_twice_is_fine(self, backend: FakeBackend) -> None:
         client = TrainerClient(backend=backend)
         client.close()
@@ -106,6 +134,7 @@ class TestBlocking:
 
 class TestAsynchronous:
     async def test_suspend_and_resume_patch_and_scale_asks_the_backend(self, backend: FakeBackend) -> None:
+        backend.changes.pop()
         async with AsyncTrainerClient(backend=backend) as client:
             await client.suspend_job("job")
             await client.resume_job("job")
@@ -118,6 +147,15 @@ class TestAsynchronous:
             ("scale_job", "job", 3),
         ]
         assert backend.closed
+
+    @pytest.mark.parametrize("status", ["Complete", "Failed"])
+    async def test_what_is_over_is_neither_suspended_nor_resumed(self, status: str) -> None:
+        backend = FakeBackend(a_job(status))
+        client = AsyncTrainerClient(backend=backend)
+        for call, verb in ((client.suspend_job, "suspended"), (client.resume_job, "resumed")):
+            with pytest.raises(RefusedError, match=f"job is {status} and cannot be {verb}: .* submit it again"):
+                await call("job")
+        assert backend.calls == []
 
     async def test_what_kueue_has_is_not_suspended_by_hand(self) -> None:
         backend = FakeBackend(a_job("Running", queue="team-queue"))
@@ -155,6 +193,21 @@ class TestAsynchronous:
         assert [line async for line in client.get_job_logs("job", "node-1", follow=True)] == ["b"]
         assert backend.calls == [("read_logs", "job", None, True, 1), ("read_logs", "job", ["node-1"], True, None)]
 
+    @pytest.mark.parametrize("follow", [False, True])
+    async def test_a_job_that_printed_nothing_yet_says_why(
+        self, caplog: pytest.LogCaptureFixture, *, follow: bool
+    ) -> None:
+        held = FakeBackend(a_job("Suspended", cause=Cause("Suspended", "it is held by spec.suspend: resume it")))
+        assert [line async for line in AsyncTrainerClient(backend=held).get_job_logs("job", follow=follow)] == []
+        said = "TrainJob job has printed nothing yet: it is Suspended (Suspended: it is held by spec.suspend"
+        assert (said in caplog.text) is not follow
+
+    async def test_one_that_is_over_or_gone_is_not_talked_about(self, caplog: pytest.LogCaptureFixture) -> None:
+        for changes in ([a_job("Complete")], []):
+            client = AsyncTrainerClient(backend=FakeBackend(*changes))
+            assert [line async for line in client.get_job_logs("job")] == []
+        assert caplog.text == ""
+
     async def test_a_runtime_may_be_given_whole_or_by_name(self, backend: FakeBackend) -> None:
         client = AsyncTrainerClient(backend=backend)
         await client.list_jobs(await client.get_runtime("jax"))
@@ -166,12 +219,6 @@ class TestAsynchronous:
         await client.wait_for_job_status("job", polling_interval=1)
         with pytest.raises(InvalidError, match="polling_interval"):
             await client.wait_for_job_status("job", timeout=1, polling_interval=2)
-
-
-def test_names_begin_with_a_letter_and_differ() -> None:
-    made = {random_name() for _ in range(200)}
-    assert len(made) == 200
-    assert all(len(name) == 12 and name[0].isalpha() and name.islower() for name in made)
 
 
 def test_another_configuration_is_refused_by_name() -> None:

@@ -23,9 +23,9 @@ KUBEFLOW = {
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
     "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
-    "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobTimeoutError", "LogLine",
-    "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef",
-    "Step", "TrainJob", "TrainplaneError", "UnreachableError", "UnsupportedError", "Workspace",
+    "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobStuckError", "JobTimeoutError",
+    "LogLine", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer",
+    "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError", "UnsupportedError", "Workspace",
 }  # fmt: skip
 
 METHODS = {
@@ -37,7 +37,7 @@ METHODS = {
     "get_job": ["name"],
     "get_job_logs": ["name", "step", "follow"],
     "get_job_events": ["name"],
-    "wait_for_job_status": ["name", "status", "timeout", "polling_interval", "callbacks"],
+    "wait_for_job_status": ["name", "status", "timeout", "polling_interval", "callbacks", "give_up_after"],
     "delete_job": ["name"],
     "stream_job_logs": ["name", "steps", "follow", "tail"],
     "watch_job": ["name"],

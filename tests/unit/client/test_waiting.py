@@ -11,12 +11,13 @@ from trainplane.client.errors import (
     InvalidError,
     JobDeletedError,
     JobFailedError,
+    JobStuckError,
     JobTimeoutError,
     NotFoundError,
     TrainplaneError,
 )
 from trainplane.client.types.jobs import Cause, LogLine, Step
-from trainplane.client.waiting import settled, wait, where
+from trainplane.client.waiting import Patience, is_stuck, settled, wait, where
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -125,3 +126,65 @@ def test_where_a_job_stands_is_said_in_words() -> None:
     assert where(a_job("Created", steps=[])) == "it is Created, with no pods yet"
     held = a_job("Suspended", cause=Cause("Suspended", "no quota"))
     assert where(held) == "it is Suspended (Suspended: no quota)"
+
+
+def stuck(reason: str = "CreateContainerConfigError", message: str = 'secret "token" not found') -> Any:
+    return a_job("Created", cause=Cause(reason, message, "node-0"))
+
+
+async def test_what_will_not_come_by_itself_is_given_up() -> None:
+    backend = FakeBackend(stuck())
+    with pytest.raises(
+        JobStuckError, match=r'will not become Complete by itself: .*secret "token" not found'
+    ) as caught:
+        await wait(backend, "job", {"Complete"}, 60, stuck_seconds=0.05)
+    assert isinstance(caught.value, TimeoutError), "as code for the kubeflow SDK catches it"
+    assert not caught.value.retryable
+    assert backend.open_watches == 0
+
+
+async def test_it_is_not_where_it_comes_in_time_or_the_timeout_is_sooner_or_nobody_wants_it() -> None:
+    healed = FakeBackend(stuck(), a_job("Running"), a_job("Complete"))
+    assert (await wait(healed, "job", {"Complete"}, 60, stuck_seconds=30)).status == "Complete"
+    for seconds in (30, None):
+        with pytest.raises(JobTimeoutError) as caught:
+            await wait(FakeBackend(stuck()), "job", {"Complete"}, 0.05, stuck_seconds=seconds)
+        assert not isinstance(caught.value, JobStuckError)
+
+
+def test_time_counts_from_when_it_stuck_and_anew_when_it_sticks_again() -> None:
+    time = 0.0
+    patience = Patience(lambda: time, 600, 120)
+    assert patience.until(stuck()) == 120
+    time = 100
+    assert patience.until(stuck()) == 120
+    assert patience.until(a_job("Created")) == 600
+    assert patience.until(stuck()) == 220
+    assert patience.is_lost
+    time = 550
+    assert patience.until(a_job("Running")) == 600
+    assert patience.until(stuck()) == 600
+    assert not patience.is_lost, "the timeout comes first"
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "is_one"),
+    [
+        ("InvalidImageName", 'couldn\'t parse image name "A B"', True),
+        ("CreateContainerConfigError", 'secret "token" not found', True),
+        ("ImagePullBackOff", "manifest unknown", True),
+        ("ErrImagePull", "docker.io/x/y:z: not found", True),
+        ("ImagePullBackOff", "429 too many requests", False),
+        ("Unschedulable", "0/3 nodes are available", False),
+        ("CrashLoopBackOff", "back-off 40s", False),
+    ],
+)
+def test_what_may_pass_is_waited_for(reason: str, message: str, *, is_one: bool) -> None:
+    assert is_stuck(stuck(reason, message)) is is_one
+
+
+async def test_two_sentences_are_two() -> None:
+    crashing = a_job("Created", cause=Cause("Error", "it ended with an error: see its log", "node-1", 3))
+    gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
+    with pytest.raises(JobFailedError, match=r"see its log\. In the end: Job job-node-0 failed\."):
+        await wait(FakeBackend(crashing, gone), "job", {"Complete"}, 5)

@@ -22,7 +22,7 @@ from trainplane.client.display.elements import (
     note,
     printed,
 )
-from trainplane.client.display.facts import age, blame, duration, nodes, percent, progress, tally, trouble
+from trainplane.client.display.facts import age, blame, duration, nodes, percent, progress, tally, telling, trouble
 from trainplane.client.display.tables import events_table, jobs_table, runtimes_table, steps_table
 from trainplane.client.types.descriptions import RECENT_EVENTS, Description
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, Cause, Event, Step, TrainJob
@@ -148,7 +148,7 @@ def _progress_bar(job: TrainJob) -> Html | None:
 
 
 def _cause_note(cause: Cause, colour: str) -> Html:
-    told = [element("div", element("b", blame(cause).partition(":")[0]), f": {cause.message}")]
+    told = [element("div", element("b", blame(cause).partition(":")[0]), f": {telling(cause)}")]
     if cause.log_tail:
         told.append(folded("its last lines", printed(cause.log_tail), opened=True))
     return note(colour, *told)

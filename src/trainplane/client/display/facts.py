@@ -67,7 +67,13 @@ def blame(cause: Cause) -> str:
     """Return a cause in one line, without log lines: `OOMKilled in node-1 (exit code 137): …`."""
     where = f" in {cause.step}" if cause.step else ""
     code = f" (exit code {cause.exit_code})" if cause.exit_code is not None else ""
-    return f"{cause.reason}{where}{code}: {cause.message}"
+    return f"{cause.reason}{where}{code}: {telling(cause)}"
+
+
+def telling(cause: Cause) -> str:
+    """Return what a cause says; where that is to look at the log, the line of the log that tells it."""
+    last = next((line.strip() for line in reversed(cause.log_tail) if line.strip()), "")
+    return last if last and cause.message.endswith("see its log") else cause.message
 
 
 def trouble(step: Step) -> str:

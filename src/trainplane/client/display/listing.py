@@ -42,6 +42,9 @@ class Listing(list[T]):
 
         return lay_out(self._table(), shutil.get_terminal_size((120, 24)).columns) or f"no {self.what}"
 
+    __repr__ = __str__
+    """A list that is typed at a prompt is looked at; `list(…)` is one for programs."""
+
     def _repr_html_(self) -> str:
         from trainplane.client.display import cards  # noqa: PLC0415 loaded when shown
 

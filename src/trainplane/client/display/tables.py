@@ -81,7 +81,7 @@ def runtimes_table(runtimes: Sequence[Runtime]) -> Table:
             "nodes": str(runtime.trainer.num_nodes),
             "devices": devices(runtime.trainer.device, runtime.trainer.device_count),
             "model": runtime.pretrained_model or "",
-            "of": "cluster" if runtime.kind is RuntimeKind.CLUSTER_TRAINING_RUNTIME else "namespace",
+            "scope": "cluster" if runtime.kind is RuntimeKind.CLUSTER_TRAINING_RUNTIME else "namespace",
             "note": "deprecated: choose another" if runtime.deprecated else "",
         }
         for runtime in runtimes

@@ -39,7 +39,7 @@ _STOPPED: Final = frozenset({137, 143})
 """Exit codes of who is told to stop, and of who does not heed that."""
 _MEANINGS: Final = {
     126: "the command is no program that can be started",
-    127: "the command is not in the image: check its name and the image",
+    127: "the command was not found: check its name, and that it is installed where it runs",
     132: "it ran an instruction that this machine does not have",
     134: "it aborted itself",
     135: "it ran out of shared memory or read a broken file: mount a larger /dev/shm",
@@ -169,12 +169,12 @@ def _message(trouble: Trouble, pod: Tree) -> str:
     meaning = _MEANINGS.get(trouble.exit_code or 0)
     if meaning and trouble.reason == "Error":
         return meaning
-    return _ADVICE.get(trouble.reason) or "its container ended with an error: see its log"
+    return _ADVICE.get(trouble.reason) or "it ended with an error: see its log"
 
 
 def _with_advice(reason: str, message: str) -> str:
     advice = _ADVICE.get(reason)
-    return f"{message}: {advice}" if advice and advice not in message else message
+    return f"{message.rstrip('. ')}: {advice}" if advice and advice not in message else message
 
 
 def _telling(events: Sequence[Tree]) -> Cause | None:

@@ -45,7 +45,7 @@ def read_job(
     return TrainJob(
         name=str(metadata.get("name") or ""),
         runtime=runtime or infer_runtime(job, pods),
-        steps=read_steps(pods, job),
+        steps=read_steps(_shown(job, pods, view), job),
         num_nodes=nodes,
         creation_timestamp=read_moment(metadata.get("creationTimestamp")) or BEGINNING,
         status=read_status(job, pods, nodes, view=view),
@@ -58,6 +58,13 @@ def read_job(
         labels=dict(trees.fields(metadata, "labels")),
         annotations=dict(trees.fields(metadata, "annotations")),
     )
+
+
+def _shown(job: Tree, pods: Sequence[Tree], view: Tree | None) -> Sequence[Tree]:
+    """Return the pods that are steps: what a hold ended has not failed."""
+    if finish(conditions_of(job)) is not None or not is_held(job, view):
+        return pods
+    return [pod for pod in pods if phase_of(pod) != "Failed"]
 
 
 def read_status(job: Tree, pods: Sequence[Tree], nodes: int, *, view: Tree | None = None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -145,3 +146,11 @@ def test_only_what_is_filled_has_a_colour_of_text() -> None:
     for style in re.findall(r'style="([^"]*)"', html):
         own = re.search(r"(?<!-)color:(?!inherit)", style)
         assert not own or "background:" in style, f"unreadable on a dark page: {style}"
+
+
+def test_the_line_that_tells_it_stands_in_place_of_see_its_log() -> None:
+    cause = Cause("Error", "it ended with an error: see its log", "node-1", 1, ("Traceback", "ValueError: no data", ""))
+    assert "<b>Error in node-1 (exit code 1)</b>: ValueError: no data" in str(cards.cause_card(cause))
+    assert "see its log" in str(cards.cause_card(replace(cause, log_tail=())))
+    killed = replace(cause, reason="OOMKilled", message="it used more than its limit of 2Gi memory")
+    assert "2Gi memory" in str(cards.cause_card(killed)), "what is known better than the log says"

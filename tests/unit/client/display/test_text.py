@@ -104,7 +104,7 @@ def test_rows_tell_what_people_look_for() -> None:
     assert (job["nodes"], job["age"], job["took"]) == ("1/2", "7 min", "3 min")
     assert job["why"] == "OOMKilled in node-1 (exit code 137): it took more than 2Gi"
     assert (step["step"], step["devices"], step["why"]) == ("node-1", "4 gpu", "OOMKilled (exit code 137)")
-    assert (runtime["runs"], runtime["of"], runtime["model"]) == ("its own trainer", "namespace", "Llama-3.2-1B")
+    assert (runtime["runs"], runtime["scope"], runtime["model"]) == ("its own trainer", "namespace", "Llama-3.2-1B")
     assert (event["time"], event["type"], event["times"]) == ("08:07:00", "Warning", "7")
 
 
@@ -136,7 +136,8 @@ class TestListing:
         jobs = Listing([RUNNING, FAILED], "TrainJobs")
         assert jobs == [RUNNING, FAILED]
         assert isinstance(jobs, list)
-        assert repr(jobs) == repr([RUNNING, FAILED])
+        assert repr(jobs) == str(jobs), "typed at a prompt, it is looked at"
+        assert repr(list(jobs)) == repr([RUNNING, FAILED])
         assert jobs[0] is RUNNING
         assert [job.name for job in jobs[:1]] == ["mnist"]
 

@@ -283,8 +283,18 @@ class TestWatch:
 
 class TestCluster:
     def test_a_cluster_that_cannot_be_found_is_the_users_to_name(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidError, match="no cluster can be used"):
+        with pytest.raises(InvalidError, match=r"^(?!no cluster can be used).*give LocalProcessBackendConfig\(\)$"):
             KubernetesBackend(KubernetesBackendConfig(config_file=str(tmp_path / "none")))
+
+    @pytest.mark.parametrize("suspend", [True, False])
+    async def test_a_queue_that_nobody_serves_is_said(
+        self, stage: Stage, caplog: pytest.LogCaptureFixture, *, suspend: bool
+    ) -> None:
+        job = train_job("a", spec={"runtimeRef": {"name": "torch"}, "suspend": suspend})
+        job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "gold"}
+        await stage.backend.submit(job)
+        said = ["TrainJob a is in no queue and runs at once: Kueue did not take it into gold" in caplog.text]
+        assert said == [not suspend]
 
     async def test_the_namespace_is_the_configurations(self, stage: Stage) -> None:
         config = stage.server.config(namespace="mine")

@@ -11,6 +11,11 @@ from trainplane.kube import errors as kube
 RBAC = 'trainjobs.trainer.kubeflow.org is forbidden: User "ana" cannot create resource "trainjobs" in API group "x"'
 DENIED = 'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the request: spec.runtimeRef: no'
 
+_CALL = (
+    'Internal error occurred: failed calling webhook "{}": failed to call webhook: Post "https://x.svc:443": refused'
+)
+DOWN, OTHER = _CALL.format("validator.trainjob.trainer.kubeflow.org"), _CALL.format("policy.example.com")
+
 
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
@@ -32,6 +37,8 @@ DENIED = 'admission webhook "validator.trainjob.trainer.kubeflow.org" denied the
         ),
         (kube.TooManyRequestsError("slow down"), errors.UnreachableError, ["slow down"]),
         (kube.InternalServerError("failed calling webhook"), errors.UnreachableError, ["failed calling webhook"]),
+        (kube.InternalServerError(DOWN), errors.UnreachableError, ["the operator does not answer", "try again"]),
+        (kube.InternalServerError(OTHER), errors.UnreachableError, ["webhook policy.example.com of the cluster"]),
         (kube.UnavailableError(), errors.UnreachableError, ["503"]),
         (kube.ConnectError("refused"), errors.UnreachableError, ["does not answer", "refused"]),
         (kube.StreamError("cut"), errors.UnreachableError, ["cut"]),
@@ -62,3 +69,7 @@ def test_the_block_raises_and_keeps_the_cause() -> None:
 def test_an_object_that_is_missing_is_no_missing_kind() -> None:
     assert is_unknown_resource(kube.NotFoundError("404 page not found"))
     assert not is_unknown_resource(kube.NotFoundError('trainjobs "a" not found'))
+
+
+def test_a_webhook_that_is_away_is_not_quoted() -> None:
+    assert "Post" not in str(translate(kube.InternalServerError(DOWN), "it failed"))

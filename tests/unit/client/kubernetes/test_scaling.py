@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.client.reading.documents import NAMESPACE, train_job
+from tests.unit.client.reading.documents import NAMESPACE, condition, runtime, train_job
 from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, replace, scaled
 from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import TransportError
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.faults import Refuse
-from trainplane.resources import TRAIN_JOBS
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from tests.unit.client.kubernetes.stage import Stage
@@ -94,7 +94,8 @@ class TestReplacing:
             return job
 
         clock = QuickClock()
-        work = replace(stage.client, NAMESPACE, "a", 4, clock=clock, create=create)
+        options: Any = {"clock": clock, "create": create, "nodes_of": stage.backend._nodes_of}
+        work = replace(stage.client, NAMESPACE, "a", 4, **options)
         if failures < ATTEMPTS:
             await work
         else:
@@ -102,6 +103,30 @@ class TestReplacing:
                 await work
         assert clock.slept == [1, 2, 4, 8, 16][: min(failures, ATTEMPTS - 1)]
         assert {job["spec"]["trainer"]["numNodes"] for job in asked} == {4}
+
+    async def test_one_that_has_that_number_is_left_alone(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, a_job())
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        await stage.backend.scale_job("a", 2)
+        assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
+
+    async def test_so_is_one_whose_runtime_says_that_number(self, stage: Stage) -> None:
+        stage.server.put(CLUSTER_TRAINING_RUNTIMES, runtime(policy={"numNodes": 3, "torch": {}}))
+        stage.server.put(TRAIN_JOBS, train_job("a"))
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        await stage.backend.scale_job("a", 3)
+        assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
+        await stage.backend.scale_job("a", 2)
+        assert stage.server.objects(TRAIN_JOBS)[HERE]["spec"]["trainer"]["numNodes"] == 2
+
+    @pytest.mark.parametrize("end", ["Complete", "Failed"])
+    @pytest.mark.parametrize("nodes", [2, 4])
+    async def test_what_is_over_stays_as_it_is(self, stage: Stage, end: str, nodes: int) -> None:
+        stage.server.put(TRAIN_JOBS, {**a_job(), "status": {"conditions": [condition(end)]}})
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        with pytest.raises(RefusedError, match=r"a is over and cannot be scaled: .* Submit it under another name"):
+            await stage.backend.scale_job("a", nodes)
+        assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
 
     async def test_one_that_is_not_there(self, stage: Stage) -> None:
         with pytest.raises(NotFoundError, match="there is no TrainJob a in namespace team"):

@@ -68,7 +68,7 @@ def test_an_initializer_that_failed_is_the_step() -> None:
     assert found(pod(role="dataset-initializer", phase="Failed", state=ended(1))).step == "dataset-initializer"
 
 
-@pytest.mark.parametrize(("code", "word"), [(127, "not in the image"), (139, "native"), (135, "shared memory")])
+@pytest.mark.parametrize(("code", "word"), [(127, "command was not found"), (139, "native"), (135, "shared memory")])
 def test_codes_that_mean_something_are_explained(code: int, word: str) -> None:
     assert word in found(pod(0, "Failed", state=ended(code))).message
 
@@ -159,3 +159,12 @@ def test_held_by_its_queue() -> None:
     view = {"status": {"placement": "Waiting", "reason": "no quota is reserved for it"}}
     one = found(conditions=(), spec={"managedBy": "kueue.x-k8s.io/multikueue"}, view=view, **labels)
     assert one == Cause("Queued", "no quota is reserved for it")
+
+
+def test_a_message_that_ends_with_a_stop_is_followed_by_advice_as_a_sentence_is() -> None:
+    told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "preemption: 0/1 nodes."}
+    waits = pod(0, "Pending")
+    waits["status"]["conditions"] = [told]
+    cause = find_cause(train_job(), [waits])
+    assert cause is not None
+    assert cause.message == "preemption: 0/1 nodes: no machine has room for it: ask for less, or wait"

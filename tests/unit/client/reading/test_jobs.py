@@ -258,3 +258,10 @@ class TestOddDocuments:
     def test_a_pod(self, path: tuple[str, ...], odd: Any) -> None:
         document = trees.put(pod(), *path, value=odd)
         read_job(train_job(nodes=1), [document], runtime=None)
+
+
+def test_what_a_hold_ended_has_not_failed() -> None:
+    stopped = pod(0, "Failed", state=ended(143))
+    held = train_job(spec={"suspend": True})
+    assert read_job(held, [stopped, pod(1)], runtime=None).steps[0].name == "node-1"
+    assert [step.status for step in read_job(train_job(), [stopped], runtime=None).steps] == ["Failed"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.failures import translate, translated
+from trainplane.client.backends.kubernetes.failures import translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
 
+_log = logging.getLogger(__name__)
 SETTINGS: Final = TransportSettings(streams=4096)
 """A log that is followed holds a stream for each node."""
 
@@ -122,6 +124,7 @@ class KubernetesBackend:
                     created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
                 except kube.ApiError as second:
                     raise (refusal if await self._lacks(TRAINING_RUNTIMES, job) else second) from None
+        _say_if_not_queued(created)
         return str(created["metadata"]["name"])
 
     async def _lacks(self, kind: Resource, job: Tree) -> bool:
@@ -155,8 +158,17 @@ class KubernetesBackend:
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob start again with another number of nodes."""
+        options: Any = {"clock": self._clock, "create": self._create, "nodes_of": self._nodes_of}
         with translated(f"TrainJob {name} cannot be scaled to {num_nodes}", missing=self._missing(name)):
-            await replace(self._client, self.namespace, name, num_nodes, clock=self._clock, create=self._create)
+            await replace(self._client, self.namespace, name, num_nodes, **options)
+
+    async def _nodes_of(self, job: Tree) -> int | None:
+        """Return how many nodes a TrainJob has; None where neither it nor a runtime says so."""
+        said = trees.number(job, "spec", "trainer", "numNodes")
+        if said is not None:
+            return said
+        runtime = await self._runtime_of(job)
+        return runtime.trainer.num_nodes if runtime else None
 
     async def delete_job(self, name: str) -> None:
         """Delete a TrainJob; what it is made of follows."""
@@ -275,8 +287,8 @@ def _cluster(config: KubernetesBackendConfig) -> Any:
         return config.client_configuration
     try:
         return load_config(config.config_file, context=config.context)
-    except kube.KubeError as error:
-        raise translate(error, "no cluster can be used") from error
+    except kube.ConfigError as error:
+        raise InvalidError(f"{error}. To run on this machine, give LocalProcessBackendConfig()") from error
 
 
 async def _nothing(value: Any) -> Any:
@@ -293,6 +305,18 @@ def _runtimes(trees_: Sequence[Tree], kind: RuntimeKind) -> dict[str, Runtime]:
             continue
         found[runtime.name] = runtime
     return found
+
+
+def _say_if_not_queued(created: Tree) -> None:
+    """Log that a queue holds nothing: Kueue suspends what it queues as it is created."""
+    queue = trees.get(created, "metadata", "labels", names.LABEL_QUEUE)
+    if queue and not trees.get(created, "spec", "suspend"):
+        _log.warning(
+            "TrainJob %s is in no queue and runs at once: Kueue did not take it into %s. Kueue is not installed here, "
+            "or does not manage TrainJobs of this namespace: ask an admin, or leave the queue out",
+            trees.get(created, "metadata", "name"),
+            queue,
+        )
 
 
 def _with_kind(job: Tree, kind: str) -> Tree:

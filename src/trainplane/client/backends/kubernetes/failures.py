@@ -6,6 +6,7 @@ import contextlib
 import re
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.client import errors
 from trainplane.kube import errors as kube
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _RBAC: Final = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
 _DENIED: Final = re.compile(r'^admission webhook "[^"]+" denied the request: ')
+_NO_WEBHOOK: Final = re.compile(r'failed calling webhook "(?P<name>[^"]{1,253})"')
 _NO_SUCH_RESOURCE: Final = re.compile(r"the server could not find the requested resource|404 page not found")
 
 
@@ -62,6 +64,16 @@ def _not_allowed(error: kube.ApiError, words: str) -> str | None:
     return f"you may not {rule['verb']} {rule['resource']} here: ask an admin for a role that allows it"
 
 
+def _does_not_answer(webhook: str) -> str:
+    """Return what to do about a webhook that the API server cannot ask; ours are the operator's."""
+    if not webhook.endswith(f".{names.GROUP}"):
+        return f"webhook {webhook} of the cluster does not answer: try again, or ask the admin who installed it"
+    return (
+        "the operator does not answer, and nothing is accepted without it: try again in a minute; if that does not "
+        "help, ask an admin to look at its pods. Jobs that run go on meanwhile"
+    )
+
+
 def _answered(error: kube.ApiError, what: str, missing: str | None) -> errors.TrainplaneError:
     words = words_of(error)
     if is_unknown_resource(error):
@@ -75,6 +87,8 @@ def _answered(error: kube.ApiError, what: str, missing: str | None) -> errors.Tr
         return errors.ForbiddenError(f"{what}: {refusal} ({words})")
     if isinstance(error, kube.AlreadyExistsError):
         return errors.RefusedError(f"{what}: there is one of that name already: choose another, or delete it ({words})")
-    if error.retryable and not isinstance(error, kube.ConflictError):
-        return errors.UnreachableError(f"{what}: the cluster cannot do that now: {words}")
+    away = _NO_WEBHOOK.search(words)
+    if away or (error.retryable and not isinstance(error, kube.ConflictError)):
+        why = _does_not_answer(away["name"]) if away else f"the cluster cannot do that now: {words}"
+        return errors.UnreachableError(f"{what}: {why}")
     return errors.RefusedError(f"{what}: {words}")

@@ -24,7 +24,7 @@ from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
@@ -72,8 +72,9 @@ async def replace(
     *,
     clock: Clock,
     create: Callable[[Tree], Awaitable[Tree]],
+    nodes_of: Callable[[Tree], Awaitable[int | None]],
 ) -> None:
-    """Delete the TrainJob and `create` it again with that number of nodes.
+    """Delete the TrainJob and `create` it again with that number of nodes; one that has it by `nodes_of` is left alone.
 
     Raises:
         RefusedError: it is over: to start it again would be another training.
@@ -85,12 +86,26 @@ async def replace(
     job = await _find(client, namespace, name, needed=not kept)
     if kept and (job is None or trees.get(job, "metadata", "deletionTimestamp")):
         document = scaled(_restored(kept[0], name), num_nodes)  # somebody was ended halfway
+    elif await _has(job or {}, num_nodes, nodes_of):
+        await _remove(client, namespace, kept)
+        return
     else:
         document = scaled(job or {}, num_nodes)
         kept += await _delete(client, namespace, job or {}, document)
     if job is not None:
         await _until_gone(client, namespace, job, clock)
     await _create(create, document, clock, kept[-1]["metadata"]["name"])
+    await _remove(client, namespace, kept)
+
+
+async def _has(job: Tree, num_nodes: int, nodes_of: Callable[[Tree], Awaitable[int | None]]) -> bool:
+    """Return whether a TrainJob that is not over has that number of nodes."""
+    _refuse_finished(job)
+    return await nodes_of(job) == num_nodes
+
+
+async def _remove(client: Client, namespace: str, kept: Sequence[Tree]) -> None:
+    """Delete stand-ins that are needed no more."""
     for entry in kept:
         with contextlib.suppress(kube.NotFoundError):
             await client.delete(TRAIN_JOBS, entry["metadata"]["name"], namespace, type_=bytes)

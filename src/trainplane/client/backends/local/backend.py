@@ -21,7 +21,7 @@ from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.supervisor import name_steps
 from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
 from trainplane.client.reading.events import read_events
-from trainplane.client.reading.jobs import read_job
+from trainplane.client.reading.jobs import count_nodes, read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 
@@ -164,13 +164,15 @@ class LocalBackend:
         await asyncio.to_thread(self._change, self._folder(name), patch, judge)
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
-        """Let a TrainJob go on with another number of nodes: all pods begin anew."""
+        """Let a TrainJob go on with another number of nodes: all pods begin anew, unless it has that number."""
 
         def judge(job: Tree, changed: Tree, runtime: Tree) -> Tree:
             if is_finished(conditions_of(job)):
                 raise RefusedError(
                     f"TrainJob {name} is over and cannot be scaled: submit it again with {num_nodes} nodes"
                 )
+            if count_nodes(job, (), read_runtime(runtime)) == num_nodes:
+                return job
             return admit(changed, runtime).tree  # a cluster creates it anew
 
         patch = {"spec": {"trainer": {"numNodes": num_nodes}}}

@@ -27,8 +27,10 @@ from trainplane.client.backends.local import machine, processes
 from trainplane.client.backends.local.events import ignored
 from trainplane.client.backends.local.folder import is_own
 from trainplane.client.backends.local.runner import Exit
+from trainplane.client.backends.process import ranks
 from trainplane.client.backends.process.addresses import LOOPBACK, Addresses
 from trainplane.client.errors import EngineError, InvalidError
+from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -39,14 +41,14 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.pods import LocalJobSet
     from trainplane.client.backends.local.runner import Launch
     from trainplane.client.backends.local.volumes import Mount
-    from trainplane.lifecycle.events import EventContent
 
 MEMORY_SECONDS: Final = 0.25
 """Between two looks at the memory of a container that has a limit."""
 _STOP_SECONDS: Final = 0.05
 _SIGNALLED: Final = 128
 _SSHD: Final = "sshd"
-_IGNORED: Final = {"image": "processes have none: the interpreter's own packages are used"}
+FEWER: Final = "FewerProcesses"
+"""The reason of the event that a node runs fewer processes than it asks for processors."""
 _FRAMEWORKS: Final = ("PET_", "JAX_", "DMLC_", "OMPI_", "PRTE_", "PMIX_", "PADDLE_", "TORCHELASTIC_", "TRAINPLANE_")
 _RANKS: Final = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT", "TF_CONFIG"}
@@ -80,10 +82,30 @@ class ProcessRunner:
         for job, container in plan.containers:
             _must_have_command(job.name, container)
             told.update(_without_effect(container))
+            told.update(self._fewer_ranks(container))
+        if image := trees.get(self._folder.read("trainjob"), "spec", "trainer", "image"):
+            told["image"] = ignored(f"image {image}", "processes have none: the interpreter's own packages are used")
         machine.must_have_gpus(plan)
         if any(trees.get(job.template, "spec", "securityContext") for job in plan.jobs):
             told["securityContext"] = ignored("securityContext", "processes run as you")
         return list(told.values())
+
+    def _fewer_ranks(self, container: Tree) -> dict[str, EventContent]:
+        wanted = trees.get(container, "env", ("name", names.TORCH_NPROC_PER_NODE), "value")
+        there = ranks.processors()
+        if not self._counts_ranks or not ranks.beyond(wanted, there):
+            return {}
+        told = EventContent(
+            "Normal",
+            FEWER,
+            f"each node runs {there} processes, one for each processor of this machine, and not one for each of the "
+            f"{wanted} that it asks for: say how many with NumProcPerNode",
+        )
+        return {names.TORCH_NPROC_PER_NODE: told}
+
+    @property
+    def _counts_ranks(self) -> bool:
+        return ranks.are_counted(self._folder.read("trainjob") or {}, self._folder.read("runtime") or {})
 
     async def prepare(self, plan: LocalJobSet) -> None:
         """Find ports for the pods, and lay out what they share."""
@@ -130,7 +152,7 @@ class ProcessRunner:
             "TRAINPLANE_PACKAGES": self._settings["packages"] or str(scratch / "packages"),
             **_gpu_variables(machine.gpu_numbers(self._plan, launch.place, launch.container)),
             **{name: _relocated(path, launch.mounts) for name, path in _DATA.items()},
-            **self._localised(self._addresses.variables(launch.variables), launch.mounts),
+            **self._localised(self._addresses.variables(self._ranked(launch.variables)), launch.mounts),
             processes.MARK: launch.identity,
         }
         variables["PATH"] = f"{self._bin}{os.pathsep}{variables.get('PATH', os.defpath)}"
@@ -138,7 +160,7 @@ class ProcessRunner:
         program = shutil.which(words[0], path=variables["PATH"])
         if program is None:
             raise EngineError(
-                f"container {launch.container['name']} runs {words[0]!r}, which is not on this machine: install it, or "
+                f"{launch.container['name']} runs {words[0]!r}, which is not on this machine: install it, or "
                 "use ContainerBackendConfig, which has the runtime's image"
             )
         process = await asyncio.create_subprocess_exec(
@@ -197,6 +219,9 @@ class ProcessRunner:
             return [self._python, "-c", "import signal; signal.pause()"]
         words = [*launch.command, *launch.args]
         return [_relocated(self._addresses.translate(word), launch.mounts) for word in words]
+
+    def _ranked(self, variables: Mapping[str, str]) -> Mapping[str, str]:
+        return ranks.bounded(variables, ranks.processors()) if self._counts_ranks else variables
 
     def _localised(self, variables: Mapping[str, str], mounts: Sequence[Mount]) -> dict[str, str]:
         return {name: _relocated(value, mounts) for name, value in variables.items()}
@@ -305,8 +330,6 @@ def _must_have_command(job: str, container: Tree) -> None:
 
 def _without_effect(container: Tree) -> dict[str, EventContent]:
     told = {}
-    if container.get("image"):
-        told["image"] = ignored(f"image {container['image']}", _IGNORED["image"])
     if container.get("securityContext"):
         told["securityContext"] = ignored("securityContext", "processes run as you")
     if _is_sshd(container.get("command") or ()):
