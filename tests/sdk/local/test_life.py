@@ -107,6 +107,19 @@ async def test_a_job_that_runs_is_scaled(process: LocalBackend) -> None:
     assert sorted((await printed(process, name))[-2:]) == ["[node-0] of 2", "[node-1] of 2"]
 
 
+@pytest.mark.parametrize("nodes", [1, None])
+async def test_scaling_to_the_number_that_it_has_starts_nothing_again(process: LocalBackend, nodes: int | None) -> None:
+    job = trainjob("same", SLEEP, nodes=1)
+    if nodes is None:
+        job["spec"]["trainer"].pop("numNodes")  # the runtime says one
+    name = await process.submit(job)
+    before = await until(process, name, RUNNING)
+    await process.scale_job(name, 1)
+    assert (await process.get_job(name)).steps == before.steps
+    await process.scale_job(name, 2)
+    assert (await until(process, name, RUNNING)).num_nodes == 2
+
+
 async def test_a_job_that_takes_too_long_fails(backend: LocalBackend) -> None:
     seconds = {"process": 6, "container": 15}[backend.kind]  # enough to begin, on a busy machine too
     name = await backend.submit(trainjob("late", SLEEP, nodes=1, activeDeadlineSeconds=seconds))

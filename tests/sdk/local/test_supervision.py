@@ -151,6 +151,27 @@ async def test_processors_are_limited_and_places_ignored(process: LocalBackend) 
     assert any(message.startswith("priorityClassName of job node") for message in ignored)
 
 
+@pytest.mark.parametrize("said", [{}, {"numProcPerNode": 100}])
+async def test_a_hundred_processors_are_not_a_hundred_processes_unless_somebody_says_so(
+    process: LocalBackend, said: dict[str, int]
+) -> None:
+    there, limits = len(os.sched_getaffinity(0)), {"resourcesPerNode": {"limits": {"cpu": "100"}}}
+    code = "import os; print(os.environ['PET_NPROC_PER_NODE'])"
+    name = await process.submit(trainjob("wide", code, nodes=1, trainer={**limits, **said}))
+    await until(process, name, COMPLETE)
+    assert await printed(process, name) == ["[node-0] 100" if said else f"[node-0] {there}"]
+    told = [event.message for event in await process.list_events(name) if event.reason == "FewerProcesses"]
+    assert told == [] if said else f"each node runs {there} processes" in told[0]
+
+
+async def test_only_an_image_that_the_trainjob_asks_for_is_said_to_have_no_effect(process: LocalBackend) -> None:
+    for trainer, count in (({}, 0), ({"image": "mine:1"}, 1)):
+        name = await process.submit(trainjob(f"imaged-{count}", "", nodes=1, trainer=trainer))
+        await until(process, name, COMPLETE)
+        told = [event.message for event in await process.list_events(name)]
+        assert sum(message.startswith("image ") for message in told) == count
+
+
 async def test_two_jobs_at_once_do_not_meet_each_other(process: LocalBackend) -> None:
     names = [await process.submit(trainjob(name, MEET)) for name in ("first", "second")]
     for name in names:

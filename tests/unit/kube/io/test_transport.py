@@ -16,7 +16,7 @@ from trainplane.kube.execplugin import API_VERSIONS, ExecCredentials, ExecPlugin
 from trainplane.kube.limiter import LimiterSettings
 from trainplane.kube.resource import PODS
 from trainplane.kube.testing.faults import Drop, Hang, Refuse
-from trainplane.kube.transport import Transport, TransportSettings
+from trainplane.kube.transport import Transport, TransportSettings, _warning_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -146,9 +146,17 @@ class TestRetries:
         config = server.config()
         await server.stop()
         async with Transport(config, clock=clock, jitter=lambda: 0.5) as transport:
-            with pytest.raises(errors.ConnectError, match=f"POST /version at {config.server}: no connection"):
+            with pytest.raises(errors.ConnectError, match=f"POST /version at {config.server}: no connection") as caught:
                 await transport.request("POST", "/version", body=b"{}")
+            assert "object at" not in str(caught.value)
             assert len(clock.slept) == 5
+
+    async def test_no_connection_for_tls_names_no_object_of_pythons(self) -> None:
+        settings = TransportSettings(attempts=1)
+        async with Transport(Config(server="https://127.0.0.1:1"), settings=settings) as transport:
+            with pytest.raises(errors.ConnectError, match=r"no connection: .*Connect call failed") as caught:
+                await transport.request("GET", "/version")
+        assert "ssl" not in str(caught.value).lower()
 
     async def test_a_restarted_server_is_found_again(self, server: FakeServer, transport: Transport) -> None:
         await transport.request("GET", "/version")
@@ -487,3 +495,15 @@ async def test_the_servers_warnings_are_logged_once(serve: Serve, caplog: pytest
             await transport.request("GET", "/b")
     (record,) = caplog.records
     assert record.message == "the API server warns: v1beta1 is deprecated"
+
+
+@pytest.mark.parametrize(
+    ("header", "text"),
+    [
+        ('299 - "field \\"a\\" is deprecated"', 'field "a" is deprecated'),
+        ('299 agent "a\x1b[2Jb"', "a [2Jb"),
+        ("no header of that form", "no header of that form"),
+    ],
+)
+def test_what_a_warning_says(header: str, text: str) -> None:
+    assert _warning_text(header) == text

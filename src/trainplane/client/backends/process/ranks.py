@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _COUNTED: Final = frozenset({None, "auto", "cpu"})
 """What a runtime says where processes are counted by processors."""
+_LONGEST: Final = 9
+"""Digits of a number that is worth reading."""
 
 
 def processors() -> int:
@@ -36,7 +38,7 @@ def are_counted(job: Tree, runtime: Tree) -> bool:
 
 def beyond(value: str | None, there: int) -> bool:
     """Return whether a value of torch's variable is more processes than there are processors."""
-    return value is not None and value.isdecimal() and int(value) > there
+    return value is not None and value.isdecimal() and (len(value) > _LONGEST or int(value) > there)
 
 
 def bounded(variables: Mapping[str, str], there: int) -> dict[str, str]:
