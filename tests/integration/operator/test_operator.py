@@ -195,6 +195,29 @@ def test_admission_refuses_with_403_and_the_schema_with_422(operated: Cluster, n
     assert "is invalid" in refused.output
 
 
+@pytest.mark.parametrize(("amount", "advice"), [("4GB", "write 4Gi or 4G"), ("2cores", "write 2")])
+def test_what_is_no_amount_is_refused_in_words(operated: Cluster, namespace: str, amount: str, advice: str) -> None:
+    job = train_job(namespace, "greedy", trainer={"resourcesPerNode": {"limits": {"memory": amount}}})
+    refused = operated.kubectl("create", "-f", "-", stdin=json.dumps(job), check=False)
+    assert refused.code != 0
+    assert f"spec.trainer.resourcesPerNode.limits.memory: '{amount}' is no quantity: {advice}" in refused.output
+    assert "[0-9]+" not in refused.output, "the schema's own words"
+
+
+def test_a_runtime_that_is_used_goes_with_a_warning(operated: Cluster, namespace: str) -> None:
+    operated.apply(runtime("used"))
+    operated.apply(train_job(namespace, "user", runtime_name="used", suspend=True))
+    until(lambda: find(operated, namespace, "jobset", "user"), "a JobSet")
+    told = operated.kubectl("delete", "clustertrainingruntime", "used").output
+    assert f"Warning: this runtime is used by TrainJob {namespace}/user" in told
+
+
+def test_a_trainjob_for_which_nobody_says_what_to_run_is_made_with_a_warning(operated: Cluster, namespace: str) -> None:
+    told = operated.kubectl("create", "-f", "-", stdin=json.dumps(train_job(namespace, "idle", suspend=True))).output
+    assert "Warning: spec.trainer.command: neither this TrainJob nor its runtime says what to run" in told
+    assert "may train nothing: example.com/torch:1" in told, "not cut"
+
+
 def test_an_old_finalizer_is_removed(operated: Cluster) -> None:
     old = runtime("old")
     old["metadata"]["finalizers"] = [f"{GROUP}/resource-in-use"]
