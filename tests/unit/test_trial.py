@@ -1,7 +1,7 @@
 """What two users met when they tried the whole of it, line by line, and the tests that hold each line.
 
-The trial was by kubectl and by the SDK from the wheel, on a cluster with one real node. `B2` and the like are its bugs; the
-other lines are messages that were missing or misled, and what was good and must stay.
+The trial was by kubectl and by the SDK from the wheel, on a cluster with one real node. `B2` and the like are its bugs;
+the other lines are messages that were missing or misled, and what was good and must stay.
 """
 
 from __future__ import annotations
@@ -37,13 +37,17 @@ TRIAL = {
     ),
     "B6 the process backend started a rank for each of 100 CPUs": (
         "tests/unit/client/local/test_ranks.py::test_a_node_runs_no_more_than_there_are_processors",
-        "tests/sdk/local/test_supervision.py::"
-        "test_a_hundred_processors_are_not_a_hundred_processes_unless_somebody_says_so",
+        (
+            "tests/sdk/local/test_supervision.py::"
+            "test_a_hundred_processors_are_not_a_hundred_processes_unless_somebody_says_so"
+        ),
     ),
     "B7 `see its log In the end:`": ("tests/unit/client/test_waiting.py::test_two_sentences_are_two",),
     "B7 `scheduling.: no machine`": (
-        "tests/unit/client/reading/test_causes.py::"
-        "test_a_message_that_ends_with_a_stop_is_followed_by_advice_as_a_sentence_is",
+        (
+            "tests/unit/client/reading/test_causes.py::"
+            "test_a_message_that_ends_with_a_stop_is_followed_by_advice_as_a_sentence_is"
+        ),
     ),
     "B7 `no cluster can be used: no cluster is configured`": (
         "tests/unit/client/kubernetes/test_backend.py::test_a_cluster_that_cannot_be_found_is_the_users_to_name",
@@ -68,12 +72,16 @@ TRIAL = {
     ),
     "B13 train() without a trainer was Complete and had trained nothing": (
         "tests/unit/admission/test_trainjobs.py::test_nobody_says_what_to_run",
-        "tests/integration/operator/test_operator.py::"
-        "test_a_trainjob_for_which_nobody_says_what_to_run_is_made_with_a_warning",
+        (
+            "tests/integration/operator/test_operator.py::"
+            "test_a_trainjob_for_which_nobody_says_what_to_run_is_made_with_a_warning"
+        ),
     ),
     "`4GB` and `2cores` by kubectl: the schema's regular expression": (
-        "tests/unit/operator/test_webhooks.py::"
-        "test_what_is_no_amount_is_refused_in_words_before_the_schema_quotes_its_pattern",
+        (
+            "tests/unit/operator/test_webhooks.py::"
+            "test_what_is_no_amount_is_refused_in_words_before_the_schema_quotes_its_pattern"
+        ),
         "tests/integration/operator/test_operator.py::test_what_is_no_amount_is_refused_in_words",
     ),
     "`numNodes: 0` was Complete with no pods": ("tests/unit/admission/test_trainjobs.py::test_a_training_has_a_node",),
@@ -81,8 +89,10 @@ TRIAL = {
         "tests/unit/admission/test_trainjobs.py::test_a_text_that_is_no_number_is_refused_once",
     ),
     "a runtime in use was deleted without a word": (
-        "tests/unit/operator/test_in_use.py::"
-        "test_a_deletion_that_touches_no_queue_is_allowed_and_names_who_still_uses_it",
+        (
+            "tests/unit/operator/test_in_use.py::"
+            "test_a_deletion_that_touches_no_queue_is_allowed_and_names_who_still_uses_it"
+        ),
         "tests/integration/operator/test_operator.py::test_a_runtime_that_is_used_goes_with_a_warning",
     ),
     "operator down: the webhook's raw text": (
@@ -146,7 +156,7 @@ TRIAL = {
 
 
 @cache
-def tests_of(file: str) -> frozenset[str]:
+def functions_of(file: str) -> frozenset[str]:
     tree = ast.parse((ROOT / file).read_text())
     return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
@@ -155,4 +165,4 @@ def tests_of(file: str) -> frozenset[str]:
 def test_what_holds_it_is_there(line: str) -> None:
     for test in TRIAL[line]:
         file, _, name = test.partition("::")
-        assert name in tests_of(file), test
+        assert name in functions_of(file), test
