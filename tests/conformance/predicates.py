@@ -111,6 +111,12 @@ def warns_of_nothing_to_run(found: Difference) -> bool:
     return _verdict(found, "warned") and found.ours is True and isinstance(found.step, Create) and not says
 
 
+def warns_of_users(found: Difference) -> bool:
+    """Match a warning of ours about the deletion of a runtime."""
+    is_removal = isinstance(found.step, Remove) and it.kind(found.step) != "TrainJob"
+    return _verdict(found, "warned") and found.ours is True and is_removal
+
+
 def is_kueues_own(found: Difference) -> bool:
     """Match Kueue's entry where a list was written without it, or a new TrainJob came with one that says something."""
     new = it.job(found.case)["spec"].get("runtimePatches", [])

@@ -100,7 +100,7 @@ class Webhooks:
             return allow()
         sent, old = _tree(request.decode(_Fields)), _old(request)
         if old is None and not (verdict := Verdict.of(judge_amounts(sent))).allowed:
-            return _answer(verdict, names.TRAIN_JOB)
+            return deny(describe(verdict, names.TRAIN_JOB), code=422)  # as the schema would
         new = sent
         if leaves_kind_open(sent, old):
             own = settle_kind(sent, in_namespace=True)

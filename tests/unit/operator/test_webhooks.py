@@ -207,7 +207,7 @@ async def test_what_is_no_amount_is_refused_in_words_before_the_schema_quotes_it
 ) -> None:
     job = train_job(trainer={"resourcesPerNode": {"limits": {"memory": amount, "cpu": 2}, "requests": {"cpu": "1"}}})
     verdict = await ask(world, MUTATE_TRAIN_JOB, job)
-    assert not verdict.allowed
+    assert (verdict.allowed, verdict.code) == (False, 422)
     assert verdict.message.startswith("this TrainJob is refused: spec.trainer.resourcesPerNode.limits.memory: ")
     assert advice in verdict.message
 
