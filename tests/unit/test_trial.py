@@ -106,6 +106,7 @@ TRIAL = {
     "what will not heal was waited for until the timeout": (
         "tests/unit/client/test_waiting.py::test_what_will_not_come_by_itself_is_given_up",
         "tests/unit/client/test_waiting.py::test_what_may_pass_is_waited_for",
+        "tests/sdk/kubernetes/test_failures.py::test_what_will_not_come_by_itself_is_given_up",
     ),
     "logs of a pending or suspended job: `[]`": (
         "tests/unit/client/test_clients.py::test_a_job_that_printed_nothing_yet_says_why",

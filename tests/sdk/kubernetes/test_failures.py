@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, Stage, runtime, train_job
-from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError
+from trainplane.client.aio import AsyncTrainerClient
+from trainplane.client.errors import ForbiddenError, JobStuckError, NotFoundError, RefusedError
 
 if TYPE_CHECKING:
     from trainplane.client.types.jobs import Cause
@@ -60,6 +61,26 @@ async def test_causes(stage: Stage) -> None:
     events = await stage.told("fails", ("TrainJob", "JobSetCreated"), ("TrainJob", "Failed"), ("Pod", "Started"))
     assert [event.event_time for event in events] == sorted(event.event_time for event in events)
     assert not any(event.involved_object_name.startswith("hungry") for event in events)
+
+
+@pytest.mark.parametrize(
+    ("name", "container", "reason"),
+    [
+        ("nameless", {"image": "No Image"}, "InvalidImageName"),
+        (
+            "secretless",
+            {"env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "none", "key": "token"}}}]},
+            "CreateContainerConfigError",
+        ),
+    ],
+)
+async def test_what_will_not_come_by_itself_is_given_up(
+    stage: Stage, name: str, container: dict[str, Any], reason: str
+) -> None:
+    stage.apply(runtime(name, "true", container=container))
+    await stage.backend.submit(train_job(name, name))
+    with pytest.raises(JobStuckError, match=f"{reason} in node-0"):
+        await AsyncTrainerClient(backend=stage.backend).wait_for_job_status(name, timeout=PATIENCE, give_up_after=1)
 
 
 async def test_list_is_two_requests_whatever_the_number(stage: Stage) -> None:
