@@ -99,7 +99,9 @@ class Webhooks:
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
         sent, old = _tree(request.decode(_Fields)), _old(request)
-        if old is None and not (verdict := Verdict.of(judge_amounts(sent))).allowed:
+        with Budget(_named(request)):
+            verdict = Verdict.of(judge_amounts(sent) if old is None else ())
+        if not verdict.allowed:
             return deny(describe(verdict, names.TRAIN_JOB), code=422)  # as the schema would
         new = sent
         if leaves_kind_open(sent, old):

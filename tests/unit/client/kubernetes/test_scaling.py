@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.client.reading.documents import NAMESPACE, condition, runtime, train_job
-from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, replace, scaled
+from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, LABEL_STANDS_FOR, replace, scaled
 from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import TransportError
@@ -109,6 +109,14 @@ class TestReplacing:
         before = stage.server.objects(TRAIN_JOBS)[HERE]
         await stage.backend.scale_job("a", 2)
         assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
+
+    async def test_a_copy_that_an_interrupted_call_left_of_it_goes(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, a_job())
+        left = train_job("scaling-1")
+        left["metadata"]["labels"] = {LABEL_STANDS_FOR: "a"}
+        stage.server.put(TRAIN_JOBS, left)
+        await stage.backend.scale_job("a", 2)
+        assert list(stage.server.objects(TRAIN_JOBS)) == [HERE]
 
     async def test_so_is_one_whose_runtime_says_that_number(self, stage: Stage) -> None:
         stage.server.put(CLUSTER_TRAINING_RUNTIMES, runtime(policy={"numNodes": 3, "torch": {}}))
