@@ -96,11 +96,12 @@ class TestBlocking:
 
     def test_ctrl_c_that_nobody_catches_shows_no_traceback(self) -> None:
         code = (
-            "import signal, threading, os\n"
-            "from tests.unit.client.backend import FakeBackend, a_job\n"
+            "import signal\n"
+            "from tests.unit.client.backend import a_job\n"
+            "from tests.unit.client.test_clients import Interrupting\n"
             "from trainplane import TrainerClient\n"
-            "threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
-            "TrainerClient(backend=FakeBackend(a_job('Running'))).wait_for_job_status('job')\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell started with &\n"
+            "TrainerClient(backend=Interrupting(a_job('Running'))).wait_for_job_status('job')\n"
         )
         ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
         assert ran.returncode == -signal.SIGINT, "it still ends as interrupted programs do"
