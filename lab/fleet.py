@@ -92,14 +92,15 @@ class Fleet:
             cluster.down()
 
     def connect(self, worker: Cluster) -> None:
-        """Lay the cable between hub and worker."""
+        """Lay the cable between hub and worker; answers find their way back to the hub's pods too."""
         here, there = addresses.link(worker.index)
         ends = f"type veth peer name hub netns {worker.sandbox.holder.pid}"
         route = f"ip route add {addresses.node(worker.index)}/32 via {there}"
         name = self._cable(worker)
         script = f"ip link add {name} {ends}; ip addr add {here}/30 dev {name}; ip link set {name} up"
         run(["nsenter", f"--target={self.hub.sandbox.holder.pid}", "--net", "--", "sh", "-euc", script])
-        worker.sandbox.run(["sh", "-euc", f"ip addr add {there}/30 dev hub; ip link set hub up"])
+        back = f"ip route add {addresses.pods(self.hub.index)} via {here}"
+        worker.sandbox.run(["sh", "-euc", f"ip addr add {there}/30 dev hub; ip link set hub up; {back}"])
         self.hub.sandbox.run(["sh", "-euc", route])
 
     def cut(self, worker: Cluster) -> None:
