@@ -6,16 +6,14 @@ One static program in an image of its own, as the engines' own images are: `/man
 from __future__ import annotations
 
 import hashlib
-import os
 import tarfile
-from typing import TYPE_CHECKING, Final
+import tempfile
+from pathlib import Path
+from typing import Final
 
 from lab.engines import ENGINES, binary
 from lab.images import REGISTRY
 from lab.images.containerd_root import write_layers
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PROGRAM: Final = "manager"
 _SETTINGS: Final = {"Entrypoint": [f"/{PROGRAM}"], "User": "65532:65532", "WorkingDir": "/"}
@@ -35,14 +33,14 @@ def archive(name: str) -> Path:
     """Return an archive of an engine's image; made once, beside the program in the cache."""
     final = ENGINES[name].built() / "image.tar"
     if not final.exists():
-        layer, partial = (final.with_suffix(f".{part}.{os.getpid()}") for part in ("layer", "partial"))
-        _pack(binary(name), layer)
-        with layer.open("rb") as packed:
-            digest = hashlib.file_digest(packed, "sha256").hexdigest()
-        with partial.open("wb") as sink:
-            write_layers(reference(name), _SETTINGS, {digest: layer}, sink)
-        layer.unlink()
-        partial.rename(final)
+        with tempfile.TemporaryDirectory(dir=final.parent) as folder:
+            layer, partial = Path(folder, "layer"), Path(folder, final.name)
+            _pack(binary(name), layer)
+            with layer.open("rb") as packed:
+                digest = hashlib.file_digest(packed, "sha256").hexdigest()
+            with partial.open("wb") as sink:
+                write_layers(reference(name), _SETTINGS, {digest: layer}, sink)
+            partial.rename(final)
     return final
 
 

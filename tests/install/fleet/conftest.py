@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.install.fleet.jobs import Jobs
 from tests.install.fleet.stage import Stage
 
 if TYPE_CHECKING:
@@ -20,3 +21,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield stage
     finally:
         stage.fleet.down()
+
+
+@pytest.fixture
+def jobs(stage: Stage) -> Jobs:
+    return Jobs(stage)

@@ -39,6 +39,8 @@ class Stage:
     @classmethod
     def up(cls, name: str, folder: Path) -> Stage:
         """Start three clusters with a node each and what a registry would have; on failure nothing stays."""
+        for program in ENGINES:
+            engine.archive(program)  # once, for all three
         started: list[Cluster] = []
         try:
             for role in NAMES:
