@@ -1,6 +1,6 @@
 """What pods said to whom, by the kernel's table of connections, judged by NetworkPolicies.
 
-The lab's network has nobody who enforces a policy, so what was really spoken is compared with what one would let through.
+The lab's network has nobody who enforces a policy, so what was really spoken is compared with what it would let pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-_FLOW = re.compile(r"^(?P<protocol>tcp|udp) .*?src=(?P<source>\S+) dst=\S+ .*?src=(?P<peer>\S+) dst=\S+ sport=(?P<port>\d+)")
+_FLOW = re.compile(
+    r"^(?P<protocol>tcp|udp) .*?src=(?P<source>\S+) dst=\S+ .*?src=(?P<peer>\S+) dst=\S+ sport=(?P<port>\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,9 @@ def forbidden(spoken: set[Flow], policies: list[Tree], pods: list[Tree], node: s
     labels = {pod["status"]["podIP"]: pod["metadata"]["labels"] for pod in pods}
     for flow in spoken:
         for address, direction, peer in ((flow.source, "egress", flow.target), (flow.target, "ingress", flow.source)):
-            chosen = [policy["spec"] for policy in policies if _selects(policy["spec"]["podSelector"], labels.get(address))]
+            chosen = [
+                policy["spec"] for policy in policies if _selects(policy["spec"]["podSelector"], labels.get(address))
+            ]
             rules = [rule for spec in chosen for rule in spec.get(direction, ())]
             is_probe = direction == "ingress" and peer == node
             if chosen and not is_probe and not any(_lets(rule, flow, labels.get(peer)) for rule in rules):

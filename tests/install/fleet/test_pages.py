@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from deploy import hub_rbac
 from lab import kwok
+from lab.chart import NAMESPACE
 from lab.paths import REPOSITORY
 from tests.fleet.api import RefusedError
 from tests.fleet.guide.admin import Admin
 from tests.fleet.guide.page import Page
 from tests.fleet.team import wait_until
+from tests.grants.comparison import requests
 from tests.install.fleet.console import shape, shown
+from tests.install.fleet.flows import flows, forbidden
 from tests.install.fleet.jobs import COUNTING, TEAM, Jobs
 from tests.install.fleet.stage import NAMES
 from tests.install.fleet.watching import VIEW, Follower, Looks, Sender, connected, seen_by
@@ -207,5 +211,4 @@ def test_pods_of_the_hub_spoke_to_nobody_whom_their_policies_forbid(stage: Stage
 def test_it_is_taken_apart_as_the_page_says(stage: Stage) -> None:
     for command in commands(MULTIKUEUE, LATER[1]):
         stage.admin.follow(command, MULTIKUEUE)
-    for name in NAMES:
-        wait_until(f"the team to be gone from {name}", lambda name=name: not stage.api(name).get("namespaces", "", TEAM))  # type: ignore[misc]
+    wait_until("the team to be gone", lambda: not any(stage.api(name).get("namespaces", "", TEAM) for name in NAMES))
