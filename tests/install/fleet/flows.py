@@ -38,7 +38,13 @@ def flows(cluster: Cluster) -> set[Flow]:
     return {Flow(one["protocol"].upper(), one["source"], one["peer"], int(one["port"])) for one in found if one}
 
 
-def forbidden(spoken: set[Flow], policies: list[Tree], pods: list[Tree], node: str) -> Iterator[Flow]:
+def node_addresses(cluster: Cluster) -> set[str]:
+    """Return the addresses by which a cluster's node speaks: to its pods, by their gateway's."""
+    listed = cluster.sandbox.run(["ip", "-4", "-oneline", "address"]).stdout
+    return set(re.findall(r"inet (\S+?)/", listed))
+
+
+def forbidden(spoken: set[Flow], policies: list[Tree], pods: list[Tree], nodes: set[str]) -> Iterator[Flow]:
     """Return what the policies of a namespace would not have let through; a node may speak to its pods."""
     labels = {pod["status"]["podIP"]: pod["metadata"]["labels"] for pod in pods}
     for flow in spoken:
@@ -47,7 +53,7 @@ def forbidden(spoken: set[Flow], policies: list[Tree], pods: list[Tree], node: s
                 policy["spec"] for policy in policies if _selects(policy["spec"]["podSelector"], labels.get(address))
             ]
             rules = [rule for spec in chosen for rule in spec.get(direction, ())]
-            is_probe = direction == "ingress" and peer == node
+            is_probe = direction == "ingress" and peer in nodes
             if chosen and not is_probe and not any(_lets(rule, flow, labels.get(peer)) for rule in rules):
                 yield flow
 

@@ -68,4 +68,4 @@ def test_a_connection_that_no_rule_lets_pass_is_found() -> None:
         Flow("TCP", "10.0.0.2", "192.0.2.1", 80),
         Flow("UDP", "10.0.0.2", "192.0.2.1", 6443),
     }
-    assert set(forbidden(fine | wrong, policies, pods, node)) == wrong
+    assert set(forbidden(fine | wrong, policies, pods, {node})) == wrong

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lab.engines import binary
 from lab.errors import LabError
+from tests.fleet.team import PATIENCE
 from tests.install.fleet.jobs import QUICK, TEAM, Jobs
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 VIEW = f"/apis/hub.trainplane.dev/v1alpha1/namespaces/{TEAM}/trainjobs"
 LOOK_SECONDS = 0.1
+PACE_SECONDS = 2.0
+"""Between two jobs. Kueue asks a worker five times a second at most, client-go's default: more would only queue."""
 
 
 class Activity:
@@ -40,7 +43,7 @@ class Activity:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(PATIENCE + 30)
         assert not self._thread.is_alive(), f"{type(self).__name__} does not come to its end"
 
     def _run(self) -> None:
@@ -142,11 +145,11 @@ class Sender(Activity):
 
     def _run(self) -> None:
         for number in itertools.count():
-            if self._ended.wait(0.5):
+            if self._ended.wait(PACE_SECONDS):
                 break
             self._send(f"quick-{number}")
             self._look()
-        deadline = time.monotonic() + 50
+        deadline = time.monotonic() + PATIENCE
         while self._open and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
             self._look()
