@@ -221,7 +221,7 @@ def credential(worker: Cluster) -> str:
     """
     path = worker.folder / "multikueue.kubeconfig"
     if not path.exists():
-        worker.apply(*_rights(), _token())
+        worker.apply(*rights(), _token())
         place = ("secret", _ACCOUNT, "-n", kueue.NAMESPACE)
         wait_for("the hub's token", lambda: "token" in worker.get(*place).get("data", {}), seconds=60)
         token = base64.b64decode(worker.get(*place)["data"]["token"]).decode()
@@ -232,7 +232,7 @@ def credential(worker: Cluster) -> str:
     return path.read_text()
 
 
-def _rights() -> list[dict[str, Any]]:
+def rights() -> list[dict[str, Any]]:
     """Return what the pages apply, under names of the lab's own: tests apply the pages' too, and delete them."""
     found = documents(
         REPOSITORY / "examples/multikueue/worker-access.yaml", REPOSITORY / "manifests/hub/worker-role.yaml"

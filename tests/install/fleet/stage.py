@@ -50,7 +50,7 @@ class Stage:
                 stage.fleet.connect(worker)
             with ThreadPoolExecutor(len(started)) as pool:
                 list(pool.map(_equip, started))
-            _offer_volume(stage.fleet.hub)
+            chart.offer_volume(stage.fleet.hub)
         except BaseException:
             for cluster in started:
                 cluster.down()
@@ -124,16 +124,3 @@ def _folder(name: str) -> str:
 def _image(name: str, value: str) -> tuple[str, str]:
     settings = {"repository": engine.repository(name), "tag": "1", "pullPolicy": "Never"}
     return "--set-string", ",".join(f"{value}.{key}={said}" for key, said in settings.items())
-
-
-def _offer_volume(hub: Cluster) -> None:
-    """Offer the hub a volume: the lab has no StorageClass that would make one."""
-    folder = hub.folder / "hub-volume"
-    folder.mkdir()
-    folder.chmod(0o777)
-    spec = {
-        "capacity": {"storage": "10Gi"},
-        "accessModes": ["ReadWriteOnce"],
-        "hostPath": {"path": str(folder)},
-    }
-    hub.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "hub"}, "spec": spec})
