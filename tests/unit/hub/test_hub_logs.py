@@ -271,9 +271,10 @@ async def test_rotated_credentials_count(stage: HubStage) -> None:
 
 async def test_rotated_credentials_count_at_once_where_somebody_says_so(tmp_path: Path) -> None:
     async with HubStage(tmp_path, interval=3600.0) as stage, stage.worker.client(clock=stage.clock) as renewed:
-        stage.workers.clients = {"worker1": renewed}
-        stage.collector.look_soon()
-        await stage.until(lambda: stage.collector.mirrors["worker1"].client is renewed)
+        for client in (renewed, stage.worker_client):
+            stage.workers.clients = {"worker1": client}
+            stage.collector.look_soon()
+            await stage.until(lambda client=client: stage.collector.mirrors["worker1"].client is client)
 
 
 async def test_all_ranks_and_earlier_runs(stage: HubStage) -> None:
