@@ -146,10 +146,14 @@ _KUEUE: Final = "{{ .Values.hub.kueueNamespace }}"
 
 
 def _ports(comment: str, value: str) -> tuple[str, str]:
-    """Return the ports that stand below a comment in a policy, and the same out of a value."""
+    """Return the ports that stand below a comment in a policy, and the same out of a value.
+
+    A release that is upgraded with its former values lacks newer ones, and a rule without ports would be one for all.
+    """
+    usual = ("443", "6443", "8443")
     head, port = f"    - ports: # {comment}\n", "        - {protocol: TCP, port: %s}\n"
-    plain = "".join(port % number for number in (443, 6443, 8443))
-    return head + plain, f"{head}        {{{{- range .Values.{value} }}}}\n{port % '{{ . }}'}        {{{{- end }}}}\n"
+    each = f"        {{{{- range .Values.{value} | default (list {' '.join(usual)}) }}}}\n"
+    return head + "".join(port % one for one in usual), head + each + port % "{{ . }}" + "        {{- end }}\n"
 
 
 _HUB: Final = {

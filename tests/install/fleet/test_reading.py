@@ -42,6 +42,8 @@ def test_the_hubs_policies_have_the_admins_ports_and_a_switch() -> None:
     owner, front = (found["NetworkPolicy", name]["spec"] for name in ("trainplane-hub-archive", "trainplane-hub"))
     assert [[port["port"] for port in rule["ports"]] for rule in owner["egress"]] == [[53, 53], [6443], [7443, 8443]]
     assert [[port["port"] for port in rule["ports"]] for rule in front["egress"]] == [[8443], [53, 53], [6443]]
+    former = by_name(rendered(ON, "--set=hub.workerPorts=null"))["NetworkPolicy", "trainplane-hub-archive"]["spec"]
+    assert [port["port"] for port in former["egress"][-1]["ports"]] == [443, 6443, 8443]
     for options in ((), (ON, "--set=networkPolicy.enabled=false")):
         assert ("NetworkPolicy", "trainplane-hub") not in by_name(rendered(*options))
 
