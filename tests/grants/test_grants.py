@@ -1,7 +1,7 @@
 """`make grants`: our roles beside what the suites before it asked of real API servers under those roles.
 
 A grant that no run used is a hole, or `seldom` says why a run does not need it. A request that was denied is a
-role that lacks something, also one of hub or Kueue on a worker, where they are one user.
+role that lacks something.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import audit, fleet
+from lab import audit
 from lab.paths import REPOSITORY
 from lab.webhooks import documents
 from tests.grants.comparison import denied, grants, requests, unused
@@ -38,7 +38,7 @@ def granted() -> set[Grant]:
 
 
 def test_nothing_was_denied(granted: set[Grant], asked: set[Request], report: SuiteReport) -> None:
-    refused = denied(granted | grants(fleet.rights()), asked)
+    refused = denied(granted, asked)
     report.figure("denials", len(refused))
     assert refused == []
 

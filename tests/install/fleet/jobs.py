@@ -57,8 +57,8 @@ class Jobs:
         for cluster in self.stage.fleet.clusters:
             cluster.apply(*runtimes())
 
-    def submit(self, name: str, runtime: str, nodes: int = 1) -> None:
-        job = objects.train_job(name, TEAM, runtime=runtime, queue=QUEUE, nodes=nodes, cpu="50m")
+    def submit(self, name: str, runtime: str, nodes: int = 1, cpu: str = "50m") -> None:
+        job = objects.train_job(name, TEAM, runtime=runtime, queue=QUEUE, nodes=nodes, cpu=cpu)
         self.stage.api().create(job)
 
     def where(self, name: str) -> str | None:

@@ -6,6 +6,7 @@ The tests are steps of one story and run in order; each leaves the clusters to t
 from __future__ import annotations
 
 import base64
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from tests.fleet.team import wait_until
 from tests.grants.comparison import requests
 from tests.install.fleet.console import shape, shown
 from tests.install.fleet.flows import flows, forbidden, node_addresses
-from tests.install.fleet.jobs import COUNTING, TEAM, Jobs
+from tests.install.fleet.jobs import COUNTING, QUICK, TEAM, Jobs, Tree
 from tests.install.fleet.stage import NAMES
 from tests.install.fleet.watching import VIEW, Follower, Looks, Sender, connected, seen_by
 
@@ -114,6 +115,23 @@ def test_logs_stay_when_the_copy_is_gone_for_who_may(stage: Stage, jobs: Jobs) -
         assert "Forbidden" in user.run(f"kubectl get --raw {VIEW}/a/{part}", check=False).stderr
     (row,) = ana.run(f"kubectl get trainjobs.hub.trainplane.dev a -n {TEAM} --no-headers").stdout.splitlines()
     assert row.split()[2] == "Complete"
+
+
+def test_why_a_job_waits_is_told_of_the_hub_and_both_workers(stage: Stage, jobs: Jobs) -> None:
+    jobs.submit("large", QUICK, nodes=40, cpu="1")  # a worker's quota is 32, the hub's 64
+    told: Tree = {}
+
+    def is_told() -> bool:
+        told.update(json.loads(stage.user("ana").run(f"kubectl get --raw {VIEW}/large/queue").stdout))
+        return [cause["code"] for cause in told["causes"]] == ["AdmissionCheck"]
+
+    wait_until("Kueue to ask the workers", is_told)
+    assert {one["cluster"]: [cause["code"] for cause in one["causes"]] for one in told["clusters"]} == {
+        "east": ["ExceedsQuota"],
+        "west": ["ExceedsQuota"],
+    }
+    assert "unread" not in str(told)
+    stage.api().delete("trainjobs", TEAM, "large")
 
 
 def test_tokens_are_replaced_without_a_pause(stage: Stage, jobs: Jobs, report: SuiteReport) -> None:
