@@ -162,6 +162,20 @@ def test_tokens_are_replaced_without_a_pause(stage: Stage, jobs: Jobs, report: S
     assert log.lines == [*(f"line {number}" for number in range(len(log.lines) - 1)), f"end {len(log.lines) - 1}"]
 
 
+def test_a_token_that_leaked_is_revoked_first_and_replaced_then(stage: Stage, jobs: Jobs) -> None:
+    leaked = _kubeconfig(stage, "east")
+    stage.worker("east").kubectl("delete", "secrets", "-n", "kueue-system", "-l", "multikueue=token")
+    wait_until("the token to be refused", lambda: _is_refused(stage, leaked))
+    first, *_ = commands(MULTIKUEUE, LATER[0])
+    stage.admin.follow(first, MULTIKUEUE)
+    stage.api("west").patch("clusterqueues", "", "training", {"spec": {"stopPolicy": "Hold"}})
+    jobs.submit("after", COUNTING)
+    wait_until("the job on east", lambda: jobs.where("after") == "east")
+    wait_until("its lines", lambda: len(_lines(stage.user("ana"), f"{VIEW}/after/log")) > 1)
+    stage.api("west").patch("clusterqueues", "", "training", {"spec": {"stopPolicy": "None"}})
+    jobs.stop("after")
+
+
 def _submitted(jobs: Jobs, name: str) -> bool:
     """Submit a job; until Kueue knows its runtime, it is refused."""
     try:
