@@ -64,7 +64,7 @@ def test_the_page_leads_from_clusters_to_a_dispatched_job(fleet: Fleet, admin: A
         if "apply -f examples/multikueue/trainjob.yaml" in command.script:
             for worker in fleet.workers:  # training takes its time
                 kwok.hold(worker, _NAMESPACE)
-        if "--for=condition=Complete" in command.script:
+        if "=Succeeded" in command.script:
             _replace_tokens(fleet, admin)  # whoever tidies up on the worker now, does it by the new one
             for worker in fleet.workers:
                 kwok.release(worker, _NAMESPACE)

@@ -66,7 +66,7 @@ def test_the_page_leads_to_a_dispatched_job(stage: Stage) -> None:
         if "examples/multikueue/trainjob.yaml" in command.script:
             for worker in stage.fleet.workers:  # training takes its time
                 kwok.hold(worker, TEAM)
-        if "--for=condition=Complete" in command.script:
+        if "=Succeeded" in command.script:
             for worker in stage.fleet.workers:
                 kwok.release(worker, TEAM)
         stage.admin.follow(command, MULTIKUEUE)
