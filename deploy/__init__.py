@@ -5,6 +5,7 @@
 | written | from |
 |---|---|
 | `charts/trainplane/templates/_rules.tpl` | `deploy.rbac` |
+| `manifests/hub/rbac.yaml` | `deploy.hub_rbac` |
 | `charts/trainplane/templates/crds/` | `manifests/crds/`, which are the types' |
 | `charts/trainplane/templates/runtimes/` | `runtimes/` |
 | `charts/trainplane/templates/operator/`, `hub/` | `manifests/operator/`, `manifests/hub/` |

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from deploy import rbac
+from deploy import hub_rbac, rbac
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 TEMPLATES: Final = Path("charts/trainplane/templates")
@@ -43,7 +43,7 @@ _OWN_IMAGE: Final = {"torchtune": "torchtuneDistributed", "deepspeed": "", "mlx"
 
 def files() -> dict[Path, str]:
     """Return every generated file of the chart, by its path in the repository."""
-    made = {TEMPLATES / "_rules.tpl": _rules()}
+    made = {TEMPLATES / "_rules.tpl": _rules(), hub_rbac.PATH: hub_rbac.text()}
     for path in sorted((REPOSITORY / "manifests/crds").glob("*.yaml")):
         made[TEMPLATES / "crds" / path.name] = _crd(path)
     for path in sorted((REPOSITORY / "runtimes").glob("*.yaml")):
@@ -52,7 +52,8 @@ def files() -> dict[Path, str]:
         made[TEMPLATES / "operator" / f"{name}.yaml"] = _operator(REPOSITORY / f"manifests/operator/{name}.yaml")
     for path in sorted((REPOSITORY / "manifests/hub").glob("*.yaml")):
         if path.stem not in {"namespace", "worker-role"}:
-            made[TEMPLATES / "hub" / path.name] = _hub(path)
+            text = made.get(path.relative_to(REPOSITORY)) or path.read_text()
+            made[TEMPLATES / "hub" / path.name] = _hub(path, text)
     return made
 
 
@@ -142,8 +143,25 @@ _IMAGE_OF_HUB: Final = (
     'image: {{ include "trainplane.image" . }}\n          imagePullPolicy: {{ .Values.image.pullPolicy }}',
 )
 _KUEUE: Final = "{{ .Values.hub.kueueNamespace }}"
+
+
+def _ports(comment: str, value: str) -> tuple[str, str]:
+    """Return the ports that stand below a comment in a policy, and the same out of a value.
+
+    A release that is upgraded with its former values lacks newer ones, and a rule without ports would be one for all.
+    """
+    usual = ("443", "6443", "8443")
+    head, port = f"    - ports: # {comment}\n", "        - {protocol: TCP, port: %s}\n"
+    each = f"        {{{{- range .Values.{value} | default (list {' '.join(usual)}) }}}}\n"
+    return head + "".join(port % one for one in usual), head + each + port % "{{ . }}" + "        {{- end }}\n"
+
+
 _HUB: Final = {
     "front": (_IMAGE_OF_HUB,),
+    "network-policy": (
+        _ports("of the hub's API server", "networkPolicy.apiServerPorts"),
+        _ports("of the workers' API servers", "hub.workerPorts"),
+    ),
     "rbac": (("namespace: kueue-system", f"namespace: {_KUEUE}"),),
     "server": (
         _IMAGE_OF_HUB,
@@ -163,22 +181,21 @@ _HUB: Final = {
 """What values decide in the hub's manifests, by file: the text there, and the chart's."""
 
 
-def _hub(path: Path) -> str:
+def _hub(path: Path, plain_text: str) -> str:
     """Return a manifest of the hub in the release's namespace.
 
     Raises:
         ValueError: the manifest no longer has a text that a value should decide.
     """
-    text = _escaped(path.read_text()).replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
+    text = _escaped(plain_text).replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
     for plain, templated in _HUB.get(path.stem, ()):
         if plain not in text:
             raise ValueError(
                 f"{_source(path)}: has no {plain!r}, which the chart's values decide: change deploy/chart.py"
             )
         text = text.replace(plain, templated)
-    condition = ".Values.hub.enabled"
-    if path.stem == "alerts":
-        condition = "and .Values.hub.enabled .Values.prometheusRule.enabled"
+    switch = {"alerts": "prometheusRule", "network-policy": "networkPolicy"}.get(path.stem)
+    condition = f"and .Values.hub.enabled .Values.{switch}.enabled" if switch else ".Values.hub.enabled"
     return _conditional(path, condition, text)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-Scope = Literal["jobs", "secrets", "cluster", "election", "own"]
+Scope = Literal["jobs", "secrets", "cluster", "election", "own", "hub"]
 """Where a grant holds.
 
 - jobs: in every namespace with TrainJobs; or in those that an admin names.
@@ -17,6 +17,7 @@ Scope = Literal["jobs", "secrets", "cluster", "election", "own"]
 - cluster: on objects without a namespace.
 - election: in the namespace of the Lease, which is the operator's unless its settings say otherwise.
 - own: in the operator's namespace alone.
+- hub: of the hub view, whose roles `hub_rbac` has.
 """
 
 

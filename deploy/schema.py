@@ -20,6 +20,7 @@ _TRUTH: Final = {"type": "boolean"}
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY: Final = {"type": "object"}
 _LIST: Final = {"type": "array"}
+_PORTS: Final = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 1, "maximum": 65535}}
 _IMAGE: Final = {"registry": _STRING, "repository": _STRING, "tag": _STRING}
 _CONCURRENCY: Final = ("trainJob", "trainingRuntime", "clusterTrainingRuntime")
 
@@ -43,7 +44,7 @@ def values() -> dict[str, Any]:
         webhook=_closed(failurePolicy={"enum": ["Fail", "Ignore"]}, caBundle=_STRING),
         kueuePolicy=_closed(enabled=_TRUTH),
         certManager=_closed(enabled=_TRUTH, issuerRef=_ANY),
-        networkPolicy=_closed(enabled=_TRUTH, apiServerPorts={"type": "array", "items": {"type": "integer"}}),
+        networkPolicy=_closed(enabled=_TRUTH, apiServerPorts=_PORTS),
         serviceMonitor=_closed(enabled=_TRUTH, labels=_TEXTS, interval=_STRING),
         prometheusRule=_closed(enabled=_TRUTH),
         hub=_closed(
@@ -53,6 +54,7 @@ def values() -> dict[str, Any]:
             keepTotalBytes=_STRING,
             keepFinished=_STRING,
             storage=_closed(size=_STRING),
+            workerPorts=_PORTS,
         ),
         dataCache=_ANY,
         runtimes=_runtimes(),

@@ -42,6 +42,16 @@ def make_namespace(cluster: Cluster, namespace: str = NAMESPACE) -> None:
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
 
+def offer_volume(cluster: Cluster) -> None:
+    """Offer a volume for the hub's claim: the lab has no StorageClass that would make one."""
+    folder = cluster.folder / "hub-volume"
+    folder.mkdir()
+    folder.chmod(0o777)
+    size, path = {"storage": "10Gi"}, {"path": str(folder)}
+    spec = {"capacity": size, "accessModes": ["ReadWriteOnce"], "hostPath": path}
+    cluster.apply({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "hub"}, "spec": spec})
+
+
 def install(cluster: Cluster, *values: str, namespace: str = NAMESPACE) -> None:
     """Install the release and wait until its pods are ready."""
     options = (*image_values(), *values, f"--namespace={namespace}", "--wait", "--timeout=120s")

@@ -6,6 +6,7 @@ Each worker is linked to the hub by a virtual cable between their networks, so a
 
 from __future__ import annotations
 
+import base64
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ import yaml
 
 from lab import addresses, jobset, kueue
 from lab.cluster import Cluster
+from lab.paths import REPOSITORY
 from lab.processes import run, wait_for
+from lab.webhooks import documents
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 _API = "kueue.x-k8s.io/v1beta2"
 CHECK = "multikueue"
 """The name of the admission check, of its configuration, and of nothing else."""
+_ACCOUNT = "lab-multikueue-sa"
 MULTIKUEUE = {
     "gcInterval": "5s",
     "origin": "hub",
@@ -92,14 +96,15 @@ class Fleet:
             cluster.down()
 
     def connect(self, worker: Cluster) -> None:
-        """Lay the cable between hub and worker."""
+        """Lay the cable between hub and worker; answers find their way back to the hub's pods too."""
         here, there = addresses.link(worker.index)
         ends = f"type veth peer name hub netns {worker.sandbox.holder.pid}"
         route = f"ip route add {addresses.node(worker.index)}/32 via {there}"
         name = self._cable(worker)
         script = f"ip link add {name} {ends}; ip addr add {here}/30 dev {name}; ip link set {name} up"
         run(["nsenter", f"--target={self.hub.sandbox.holder.pid}", "--net", "--", "sh", "-euc", script])
-        worker.sandbox.run(["sh", "-euc", f"ip addr add {there}/30 dev hub; ip link set hub up"])
+        back = f"ip route add {addresses.pods(self.hub.index)} via {here}"
+        worker.sandbox.run(["sh", "-euc", f"ip addr add {there}/30 dev hub; ip link set hub up; {back}"])
         self.hub.sandbox.run(["sh", "-euc", route])
 
     def cut(self, worker: Cluster) -> None:
@@ -159,7 +164,7 @@ class Fleet:
         A worker's kubeconfig that is written anew, and be it by a comment, is a reason to try.
         """
         for number, worker in enumerate(self.workers, start=1):
-            text = f"{worker.remote_kubeconfig()}# tried again {time.time_ns()}\n"
+            text = f"{credential(worker)}# tried again {time.time_ns()}\n"
             self.hub.apply(_secret(f"worker{number}", text))
 
     def _install(
@@ -187,7 +192,7 @@ class Fleet:
         objects: list[dict[str, Any]] = []
         for number, worker in enumerate(self.workers, start=1):
             source = {"kubeConfig": {"locationType": "Secret", "location": f"worker{number}"}}
-            objects.append(_secret(f"worker{number}", worker.remote_kubeconfig()))
+            objects.append(_secret(f"worker{number}", credential(worker)))
             objects.append(_object("MultiKueueCluster", f"worker{number}", {"clusterSource": source}))
         names = [f"worker{number}" for number in range(1, len(self.workers) + 1)]
         parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": CHECK}
@@ -207,6 +212,42 @@ class Fleet:
             return len(states) == len(self.workers) and set(states) == {"True"}
 
         return wait_for("MultiKueue", active, seconds=seconds, log=self.hub.log("kueue"))
+
+
+def credential(worker: Cluster) -> str:
+    """Return the kubeconfig by which the hub's Kueue and the hub view reach a worker: no administrator's; made once.
+
+    It has the rights that docs/multikueue.md and docs/hub.md give to one user, and a token that does not end.
+    """
+    path = worker.folder / "multikueue.kubeconfig"
+    if not path.exists():
+        worker.apply(*rights(), _token())
+        place = ("secret", _ACCOUNT, "-n", kueue.NAMESPACE)
+        wait_for("the hub's token", lambda: "token" in worker.get(*place).get("data", {}), seconds=60)
+        token = base64.b64decode(worker.get(*place)["data"]["token"]).decode()
+        tree = yaml.safe_load(worker.remote_kubeconfig())
+        tree["users"] = [{"name": tree["users"][0]["name"], "user": {"token": token}}]
+        path.touch(mode=0o600)
+        path.write_text(yaml.safe_dump(tree, sort_keys=False))
+    return path.read_text()
+
+
+def rights() -> list[dict[str, Any]]:
+    """Return what the pages apply, under names of the lab's own: tests apply the pages' too, and delete them."""
+    found = documents(
+        REPOSITORY / "examples/multikueue/worker-access.yaml", REPOSITORY / "manifests/hub/worker-role.yaml"
+    )
+    for tree in found:
+        for named in (tree["metadata"], tree.get("roleRef", {}), *tree.get("subjects", ())):
+            if named:
+                named["name"] = f"lab-{named['name']}"
+    return found
+
+
+def _token() -> dict[str, Any]:
+    owner = {"kubernetes.io/service-account.name": _ACCOUNT}
+    meta = {"name": _ACCOUNT, "namespace": kueue.NAMESPACE, "annotations": owner}
+    return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": meta}
 
 
 def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ ENGINES: dict[str, Engine] = {
             "jobset",
             {"jobset": "sigs.k8s.io/jobset"},
             module="sigs.k8s.io/jobset",
-            manifests=("config/components",),
+            manifests=("config/components", "charts/jobset"),
         ),
         Engine("coredns", {"coredns": "."}),
         Engine(
@@ -102,7 +102,7 @@ ENGINES: dict[str, Engine] = {
             "kueue",
             {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
             module="sigs.k8s.io/kueue",
-            manifests=("config/components",),
+            manifests=("config/components", "charts/kueue"),
             ldflags="-X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.19.0",
         ),
         Engine(

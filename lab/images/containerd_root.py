@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tarfile
 import time
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from lab.errors import BuildError
 from lab.images import IMAGES, Image
@@ -121,23 +121,26 @@ def _import_all(sandbox: Sandbox, root: Path) -> None:
 
 
 def write_archive(image: Image, sink: IO[bytes]) -> None:
-    """Write an image as a docker-archive: layers, a config that names their hashes, a manifest."""
-    layers = image.layers()
-    digests = [(layer.built() / "layer.sha256").read_text() for layer in layers]
-    settings = {
+    """Write an image as a docker-archive."""
+    layers = {(layer.built() / "layer.sha256").read_text(): layer.built() / "layer.tar" for layer in image.layers()}
+    settings = {"Env": list(image.environment), "Cmd": list(image.entrypoint) or ["/bin/sh"], "WorkingDir": "/"}
+    write_layers(image.reference, settings, layers, sink)
+
+
+def write_layers(reference: str, settings: dict[str, Any], layers: dict[str, Path], sink: IO[bytes]) -> None:
+    """Write a docker-archive: layers by their sha256, a config that names them, a manifest."""
+    described = {
         "architecture": "amd64",
         "os": "linux",
-        "config": {"Env": list(image.environment), "Cmd": list(image.entrypoint) or ["/bin/sh"], "WorkingDir": "/"},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+        "config": settings,
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in layers]},
     }
-    manifest = [
-        {"Config": "config.json", "RepoTags": [image.reference], "Layers": [f"{digest}.tar" for digest in digests]}
-    ]
+    manifest = [{"Config": "config.json", "RepoTags": [reference], "Layers": [f"{digest}.tar" for digest in layers]}]
     with tarfile.open(fileobj=sink, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        for name, content in (("manifest.json", manifest), ("config.json", settings)):
+        for name, content in (("manifest.json", manifest), ("config.json", described)):
             data = json.dumps(content).encode()
             header = tarfile.TarInfo(name)
             header.size = len(data)
             archive.addfile(header, io.BytesIO(data))
-        for layer, digest in zip(layers, digests, strict=True):
-            archive.add(layer.built() / "layer.tar", arcname=f"{digest}.tar")
+        for digest, path in layers.items():
+            archive.add(path, arcname=f"{digest}.tar")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from deploy.rbac import OPERATOR, Grant
-from lab import hub
+from lab import chart, hub
 from lab.errors import CommandError
 from lab.processes import wait_for
 from tests.grants.comparison import requests
@@ -132,22 +132,8 @@ def test_installed_again_it_takes_them_up(admin: Admin) -> None:
 
 def test_the_hub_is_a_switch_away(admin: Admin) -> None:
     cluster = admin.cluster
-    folder = cluster.folder / "hub-volume"
-    folder.mkdir(mode=0o777)
-    folder.chmod(0o777)
+    chart.offer_volume(cluster)
     cluster.kubectl("create", "namespace", "kueue-system")
-    cluster.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {"name": "hub"},
-            "spec": {
-                "capacity": {"storage": "10Gi"},
-                "accessModes": ["ReadWriteOnce"],
-                "hostPath": {"path": str(folder)},
-            },
-        }
-    )
     admin.helm(
         "upgrade", "trainplane", str(CHART), "--reuse-values", "--set=hub.enabled=true", "--wait", "--timeout=120s"
     )

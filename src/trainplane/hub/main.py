@@ -85,6 +85,8 @@ class Hub:
         self.jobs = Jobs(client, clock)
         keeping = CollectorSettings(streams=settings.streams)
         self.collector = LogCollector(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
+        for reflector in self.watched.reflectors:
+            reflector.add_handler(lambda _: self.collector.look_soon())
         self.authorizer = Authorizer(client, clock)
         self.readers = Readers(settings.readers)
         self.api = Api(

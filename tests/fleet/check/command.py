@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lab.paths import REPOSITORY
+from tests.fleet.guide.admin import Admin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,8 +50,13 @@ class Said:
 
 
 def run(fleet: Fleet, *words: str, stdin: str | None = None, kubeconfig: Path | None = None) -> Result:
-    """Run a command of the fleet on the hub."""
+    """Run a command of the fleet on the hub, by contexts of the admin's own: MultiKueue's user sees little."""
     source = f"PYTHONPATH={REPOSITORY / 'src'}"
+    if kubeconfig is None:
+        names = [f"worker{number}" for number in range(1, len(fleet.workers) + 1)]
+        clusters = dict(zip(("hub", *names), fleet.clusters, strict=True))
+        kubeconfig = Admin.of(clusters, fleet.hub.folder).kubeconfig
+        words = (*words, "--context", "hub", *(word for name in names for word in ("--worker", name)))
     command = [
         sys.executable,
         "-m",
@@ -58,7 +64,7 @@ def run(fleet: Fleet, *words: str, stdin: str | None = None, kubeconfig: Path | 
         "fleet",
         *words,
         "--kubeconfig",
-        str(kubeconfig or fleet.hub.kubeconfig),
+        str(kubeconfig),
     ]
     return fleet.hub.sandbox.run(["env", source, *command], stdin=stdin, check=False)
 

@@ -189,11 +189,7 @@ _KUBECONFIGS: dict[str, Callable[[str], str]] = {
         line.replace("certificate-authority-data: ", "insecure-skip-tls-verify: true # ") for line in text.splitlines()
     ),
     "absent": lambda text: text,
-    "revoked": lambda text: "\n".join(
-        line.replace("client-certificate-data: ", "token: revoked # ")
-        for line in text.splitlines()
-        if "client-key-data" not in line
-    ),
+    "revoked": lambda text: re.sub(r"token: .*", "token: revoked", text),
     "unreachable": lambda text: re.sub(r"https://[\d.]+:", "https://10.99.99.1:", text),
 }
 """What is wrong with a kubeconfig, by what stands in its name."""

@@ -101,7 +101,7 @@ class HubStage:
 
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.folder = folder
-        self.settings = CollectorSettings(interval=0.05, flush_interval=0.05, **settings)
+        self.settings = CollectorSettings(**{"interval": 0.05, "flush_interval": 0.05, **settings})
         self.hub = FakeServer()
         self.worker = FakeServer()
         self.rules = Rules()

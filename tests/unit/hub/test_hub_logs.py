@@ -18,6 +18,7 @@ from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+    from pathlib import Path
 
     import pytest
 
@@ -266,6 +267,14 @@ async def test_rotated_credentials_count(stage: HubStage) -> None:
         await stage.until(lambda: stage.collector.mirrors["worker1"].client is stage.worker_client)
         stage.worker.pods.containers[Key("team", "x-node-0-0-abcde"), "node"].breach("reset")
         await stage.until(lambda: logs.opened >= 3)
+
+
+async def test_rotated_credentials_count_at_once_where_somebody_says_so(tmp_path: Path) -> None:
+    async with HubStage(tmp_path, interval=3600.0) as stage, stage.worker.client(clock=stage.clock) as renewed:
+        for client in (renewed, stage.worker_client):
+            stage.workers.clients = {"worker1": client}
+            stage.collector.look_soon()
+            await stage.until(lambda client=client: stage.collector.mirrors["worker1"].client is client)
 
 
 async def test_all_ranks_and_earlier_runs(stage: HubStage) -> None:

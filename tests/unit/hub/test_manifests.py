@@ -156,3 +156,18 @@ def test_users_are_granted_every_part() -> None:
     assert grants(rules, GROUP, "trainjobs", "list")
     for part in SUBRESOURCES:
         assert grants(rules, GROUP, f"trainjobs/{part}", "get")
+
+
+def test_the_network_lets_through_what_the_servers_listen_on_and_nobody_but_fronts_to_the_owner() -> None:
+    for file, name in (("front", "trainplane-hub"), ("server", "trainplane-hub-archive")):
+        policy = find("network-policy", "NetworkPolicy", name)["spec"]
+        pods = find(file, "Deployment")["spec"]["template"]
+        assert policy["podSelector"]["matchLabels"] == pods["metadata"]["labels"]
+        assert policy["policyTypes"] == ["Ingress", "Egress"]
+        (container,) = pods["spec"]["containers"]
+        let_in = {port["port"] for rule in policy["ingress"] for port in rule["ports"]}
+        assert let_in == {port["containerPort"] for port in container["ports"]}
+    owner = find("network-policy", "NetworkPolicy", "trainplane-hub-archive")["spec"]
+    (serving,) = [rule for rule in owner["ingress"] if {"protocol": "TCP", "port": 8443} in rule["ports"]]
+    assert serving["from"] == [{"podSelector": {"matchLabels": {"app": "trainplane-hub"}}}]
+    assert all(rule["ports"] for kind in ("ingress", "egress") for rule in owner[kind])

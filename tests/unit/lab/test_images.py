@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.images import IMAGES, Image
+from lab.engines import Engine
+from lab.images import IMAGES, Image, engine
 from lab.images.build import _pack
 from lab.images.containerd_root import write_archive
 
@@ -53,3 +55,22 @@ def test_an_archive_names_its_layers_lowest_first(tmp_path: Path, monkeypatch: p
     assert manifest["Layers"] == ["digest-python.tar", "digest-torch.tar"]
     assert config["rootfs"]["diff_ids"] == ["sha256:digest-python", "sha256:digest-torch"]
     assert "USE_LIBUV=0" in config["config"]["Env"]
+
+
+def test_an_engines_image_is_its_program_and_a_user_without_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "kueue"
+    program.write_bytes(b"program")
+    monkeypatch.setattr(engine, "binary", lambda _: str(program))
+    monkeypatch.setattr(Engine, "built", lambda _: tmp_path)
+    with tarfile.open(engine.archive("kueue")) as archive:
+        names = ("manifest.json", "config.json")
+        (manifest,), config = (json.loads((archive.extractfile(name) or io.BytesIO()).read()) for name in names)
+        (layer,) = manifest["Layers"]
+        packed = (archive.extractfile(layer) or io.BytesIO()).read()
+    assert manifest["RepoTags"] == ["lab.trainplane.dev/kueue:1"]
+    assert config["config"]["User"] == "65532:65532"
+    assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(packed).hexdigest()}"]
+    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
+        assert files.getnames() == ["manager"]

@@ -45,6 +45,8 @@ HUB: Final = ""
 """How the hub itself is called among the clusters."""
 _JUDGES: Final = 4
 """Pods of one cluster that are judged at a time: as many questions are under way there."""
+_MOMENT: Final = 0.25
+"""Seconds between two looks at the fleet at least: what changes all the time is not looked at all the time."""
 _TOLD: Final = 4096
 """Pods that were refused and are remembered, to tell of each once."""
 
@@ -54,7 +56,8 @@ class CollectorSettings:
     """How the collector looks after its clusters."""
 
     interval: float = 5.0
-    """Seconds between looks at the fleet: new and removed workers, rotated credentials, reachability."""
+    """Seconds between looks at the fleet: new and removed workers, rotated credentials, reachability. Who is told of a
+    change (`look_soon`) looks at once."""
     retention_interval: float = 60.0
     """Seconds between looks at what is over its time; bytes and files are looked at with every write."""
     flush_interval: float = 1.0
@@ -88,6 +91,7 @@ class LogCollector:
         self.refused = 0
         """How many pods said that they are a TrainJob's and are not, or not such as could be kept."""
         self._refused: OrderedDict[tuple[str, Key], None] = OrderedDict()
+        self._due = asyncio.Event()
         self._hub = hub
         self._workers = workers
         self._jobs = jobs
@@ -125,7 +129,20 @@ class LogCollector:
                 if self._clock.monotonic() >= due:
                     self._archive.enforce()
                     due = self._clock.monotonic() + self.settings.retention_interval
-                await self._clock.sleep(self.settings.interval)
+                await self._pause()
+
+    def look_soon(self) -> None:
+        """Who the workers are has changed, or how they are reached: look at them now."""
+        self._due.set()
+
+    async def _pause(self) -> None:
+        """Wait until the fleet is to be looked at again."""
+        moment = min(_MOMENT, self.settings.interval)
+        await self._clock.sleep(moment)
+        with contextlib.suppress(TimeoutError):
+            async with self._clock.timeout(self.settings.interval - moment):
+                await self._due.wait()
+        self._due.clear()
 
     def follower(self, pod: str, container: str) -> Follower[JournalSink] | None:
         """Return who follows a container, by the pod's uid; None when nobody does (any more)."""
@@ -189,13 +206,18 @@ class LogCollector:
             return
         if name not in self.mirrors or self.mirrors[name].client is not client:
             self._start(name, client)
+            self._read_on(name)  # by the new client; streams of the one before end now
         is_back = await self.mirrors[name].probe()
         if self.mirrors[name].silence is None:
             self._claims[name].retry()
         if is_back:
-            for follower in self._followers.values():
-                if follower.sink.pod.cluster == name:
-                    follower.update()
+            self._read_on(name)
+
+    def _read_on(self, name: str) -> None:
+        """Let nobody who follows a log of a worker wait before the next try."""
+        for follower in self._followers.values():
+            if follower.sink.pod.cluster == name:
+                follower.update()
 
     def _start(self, name: str, client: Client) -> None:
         self._stop(name)
