@@ -20,7 +20,7 @@ _NAMED = re.compile(r"(?:^|\[|, |: |- )((?:spec|metadata)[\w.\[\]=/-]*): ", re.M
 
 @dataclass(frozen=True)
 class Verdict:
-    """What admission said, without the words."""
+    """What admission said; the words, of a refusal or of warnings, are not compared."""
 
     code: int
     fields: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ def verdict(answer: Answer) -> Verdict:
     """
     warned = bool(answer.warnings)
     if answer.code < 400:
-        return Verdict(answer.code, warned=warned)
+        return Verdict(answer.code, warned=warned, message="\n".join(answer.warnings))
     message = str(answer.body.get("message", ""))
     causes = (answer.body.get("details") or {}).get("causes") or []
     fields = [cause["field"] for cause in causes if cause.get("field") not in (None, "", _ROOT)]

@@ -176,13 +176,13 @@ ADMISSION = (
         "runtime-used",
         "a warning for the deletion of a runtime that unfinished TrainJobs use",
         "they go on with their snapshots, but no new TrainJob can use it",
-        it.warns_of_users,
+        it.warns("this runtime is used by"),
     ),
     Declared(
         "nothing-to-run",
         "a warning for a new TrainJob where neither it nor its runtime has a command or arguments",
         "it is Complete in seconds and has trained nothing, since images of frameworks start a shell",
-        it.warns_of_nothing_to_run,
+        it.warns("says what to run"),
     ),
     Declared(
         "long-lists",

@@ -104,17 +104,14 @@ def warns_alone(found: Difference) -> bool:
     return deprecated or any(metadata.keys() - {"labels", "annotations"} for metadata in patched)
 
 
-def warns_of_nothing_to_run(found: Difference) -> bool:
-    """Match a warning of ours about a new TrainJob where neither it nor its runtime says what to run."""
-    trainer = it.job(found.case)["spec"].get("trainer", {})
-    says = any(trainer.get(field) for field in ("command", "args", "image"))
-    return _verdict(found, "warned") and found.ours is True and isinstance(found.step, Create) and not says
+def warns(saying: str) -> Callable[[Difference], bool]:
+    """Match warnings of ours alone that all say something."""
 
+    def matches(found: Difference) -> bool:
+        ours = _verdict(found, "warned") and found.ours is True
+        return ours and bool(found.message) and all(saying in line for line in found.message.splitlines())
 
-def warns_of_users(found: Difference) -> bool:
-    """Match a warning of ours about the deletion of a runtime."""
-    is_removal = isinstance(found.step, Remove) and it.kind(found.step) != "TrainJob"
-    return _verdict(found, "warned") and found.ours is True and is_removal
+    return matches
 
 
 def is_kueues_own(found: Difference) -> bool:

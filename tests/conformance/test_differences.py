@@ -536,3 +536,19 @@ ASKED = {"trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": "4"}}}}
 )
 def test_resources_that_reach_pods_are_known(known: Difference, by: str | None) -> None:
     assert explained_by(known) == by
+
+
+RUN = '299 - "spec.trainer.command: neither this TrainJob nor its runtime says what to run"'
+
+
+@pytest.mark.parametrize(
+    ("message", "known"),
+    [
+        (RUN, "nothing-to-run"),
+        ('299 - "this runtime is used by TrainJob a/b"', "runtime-used"),
+        (f'{RUN}\n299 - "something else"', None),
+        ("", None),
+    ],
+)
+def test_warnings_of_ours_are_known_by_their_words(message: str, known: str | None) -> None:
+    assert explained_by(difference("verdict", "warned", reference=False, ours=True, message=message)) == known
