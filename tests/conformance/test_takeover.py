@@ -60,7 +60,7 @@ def _finish(stage: Stage, namespace: str, members: tuple[Member, ...]) -> list[s
     for member in members:
         path = stage.trainjob(namespace, member.name)
         if not member.ends:
-            if "status" in stage.get(path):
+            if not set(stage.get(path).get("status", {})) <= {"phase", "reason"}:
                 wrong.append(f"{member.name}: is another controller's and has a status")
             continue
         entry = _ended(stage, path, member)

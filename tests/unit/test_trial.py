@@ -15,6 +15,23 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 TRIAL = {
+    "B1 logs and cause were lost when nobody watched": (
+        "tests/unit/operator/test_witness.py::test_a_fault_is_kept_when_its_pod_is_gone",
+        "tests/e2e/test_life.py::test_what_went_wrong_first_is_told_when_pods_and_jobset_are_gone",
+    ),
+    "B4 a crash loop was reported as training runs, again and again": (
+        "tests/unit/operator/test_witness.py::test_pods_that_are_ready_again_after_a_fault_have_restarted",
+        "tests/unit/operator/test_witness.py::test_a_crash_loop_is_read_a_few_times_and_shown_as_restarting",
+    ),
+    "kubectl get showed no state of pending, running and crash-looping jobs": (
+        "tests/unit/lifecycle/test_phase.py::test_a_trainjob_has_one_phase",
+        "tests/unit/operator/test_witness.py::test_a_pod_without_a_machine_is_why_it_is_pending",
+        "tests/e2e/test_life.py::test_ddp_is_suspended_and_resumed_and_outlives_its_runtime",
+    ),
+    "describe of a failed job said that a job failed": (
+        "tests/unit/operator/test_witness.py::test_the_failure_says_what_went_wrong_first",
+        "tests/e2e/test_life.py::test_a_training_that_fails_says_why",
+    ),
     "B2 scale_job ran a finished job again; suspend turned Complete into Suspended": (
         "tests/unit/client/kubernetes/test_scaling.py::test_what_is_over_stays_as_it_is",
         "tests/unit/client/test_clients.py::test_what_is_over_is_neither_suspended_nor_resumed",
