@@ -277,6 +277,25 @@ async def test_rotated_credentials_count_at_once_where_somebody_says_so(tmp_path
             await stage.until(lambda client=client: stage.collector.mirrors["worker1"].client is client)
 
 
+async def test_pods_are_shown_as_last_seen_until_new_credentials_show_them(stage: HubStage) -> None:
+    stage.put_job()
+    stage.put_pod()
+    await stage.until(lambda: stage.collector.mirrors["worker1"].accepted)
+    refused = Refuse(code=403, plural="pods", times=None)
+    stage.worker.add_fault(refused)
+    async with stage.worker.client(clock=stage.clock) as first, stage.worker.client(clock=stage.clock) as second:
+        for renewed in (first, second, stage.worker_client):
+            stage.workers.clients = {"worker1": renewed}
+            await stage.until(lambda client=renewed: stage.collector.mirrors["worker1"].client is client)
+            await stage.until(lambda: stage.collector.mirrors["worker1"].refusal)
+            status = msgspec.json.decode((await stage.get("x")).body)["status"]
+            assert (status["state"], status["readyPods"]) == ("Running", 1)
+            assert "does not let MultiKueue's user see pods" in status["problem"]
+        stage.worker.faults.remove(refused)
+        await stage.until(lambda: stage.collector.mirrors["worker1"].former is None)
+        await stage.until(lambda: stage.collector.mirrors["worker1"].accepted)
+
+
 async def test_all_ranks_and_earlier_runs(stage: HubStage) -> None:
     stage.put_job()
     for rank in range(3):

@@ -220,9 +220,11 @@ class LogCollector:
                 follower.update()
 
     def _start(self, name: str, client: Client) -> None:
+        former = self.mirrors.get(name)
         self._stop(name)
         streams = self.settings.streams + self.settings.reads
         mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock, streams=streams)
+        mirror.follow_on(former)
         self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
 
@@ -263,6 +265,7 @@ class LogCollector:
             for _ in range(_JUDGES):
                 group.create_task(self._claims[mirror.name].run())
             await mirror.reflector.synced.wait()
+            mirror.follow_on(None)
             present = mirror.uids()
             for kept in self._archive:
                 for uid, pod in kept.pods.items():

@@ -74,6 +74,8 @@ class Mirror:
         """Why its pods cannot be seen although it answers: a role that is missing there."""
         self.blindness: str | None = None
         """Why it cannot be seen whose they are: a role that is missing there."""
+        self.former: Mirror | None = None
+        """By the credentials before these: what it saw last is shown until this one has seen all pods."""
         self.is_doubted = True
         """Whether something did not work that needs the cluster: then it is asked at the next look."""
         self._probed = clock.monotonic()
@@ -111,6 +113,8 @@ class Mirror:
 
     def pods(self, namespace: str, job: str, uid: str) -> list[Pod]:
         """Return the pods that are a TrainJob's."""
+        if self.former is not None:
+            return self.former.pods(namespace, job, uid)
         found = []
         for key in self.keys(namespace, job):
             if self.accepted.get(self._store.uid(key) or "") == uid:
@@ -121,6 +125,10 @@ class Mirror:
     def uids(self) -> frozenset[str]:
         """Return the uids of all pods."""
         return frozenset(uid for key in self._store if (uid := self._store.uid(key)) is not None)
+
+    def follow_on(self, former: Mirror | None) -> None:
+        """Take another's place: until this one is synced, show what that one, or the one before it, saw last."""
+        self.former = former if former is None or former.reflector.synced.is_set() else former.former
 
     async def probe(self) -> bool:
         """Find out whether the cluster answers, by its version, if there is reason to ask; say whether it does again.
