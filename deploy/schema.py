@@ -46,7 +46,8 @@ def values() -> dict[str, Any]:
         certManager=_closed(enabled=_TRUTH, issuerRef=_ANY),
         networkPolicy=_closed(enabled=_TRUTH, apiServerPorts=_PORTS),
         serviceMonitor=_closed(enabled=_TRUTH, labels=_TEXTS, interval=_STRING),
-        prometheusRule=_closed(enabled=_TRUTH),
+        prometheusRule=_closed(enabled=_TRUTH, labels=_TEXTS),
+        grafanaDashboard=_closed(enabled=_TRUTH, namespace=_STRING, labels=_TEXTS, annotations=_TEXTS),
         hub=_closed(
             enabled=_TRUTH,
             kueueNamespace=_STRING,

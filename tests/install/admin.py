@@ -22,6 +22,10 @@ RELEASE = chart.RELEASE
 NAMESPACE = chart.NAMESPACE
 MANAGER = f"{RELEASE}-controller-manager"
 NAMESPACED = Path(__file__).parent / "values/namespaced.yaml"
+MONITORED = tuple(f"--set={name}.enabled=true" for name in ("serviceMonitor", "prometheusRule", "grafanaDashboard"))
+"""Helm's options for all that monitors the operator."""
+OPERATOR = f'namespace="{NAMESPACE}", job="{MANAGER}"'
+"""The operator's targets, in PromQL."""
 RUNTIME = "two-pods"
 WHO = "import os; print('node', os.environ.get('JOB_COMPLETION_INDEX', '0'))"
 """What a node of that runtime runs."""

@@ -176,7 +176,7 @@ def test_every_pod_is_restricted() -> None:
             "--set=manager.watchNamespace=a",
             "manager.watchNamespace: an operator of one namespace may not write webhook",
         ),
-        ("--set=jobset.install=true", "jobset.install: this chart does not bring JobSet"),
+        ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )
 def test_what_cannot_be_is_refused_and_named(option: str, message: str) -> None:
