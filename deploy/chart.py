@@ -37,8 +37,13 @@ RUNTIMES: Final = {
 """Each runtime of `runtimes/` and its switch below `runtimes` in the values; the reference's, where it has one."""
 
 _IMAGE = re.compile(r"image: (?P<image>\S+) +# images\.txt: (?P<name>\S+)")
-_OWN_IMAGE: Final = {"torchtune": "torchtuneDistributed", "deepspeed": "", "mlx": "", "xgboost": ""}
-"""Images that values may replace, as in the reference; where empty, the switch's own."""
+OWN_IMAGES: Final = {
+    "torchtune": "torchtuneDistributed",
+    "deepspeed": "deepspeedDistributed",
+    "mlx": "mlxDistributed",
+    "xgboost": "xgboostDistributed",
+}
+"""Images that values may replace, as in the reference, and the part of the values where they stand."""
 
 
 def files() -> dict[Path, str]:
@@ -86,10 +91,10 @@ def _runtime(path: Path) -> str:
     switch = RUNTIMES[path.stem]
 
     def image(found: re.Match[str]) -> str:
-        owner = _OWN_IMAGE.get(found["name"])
+        owner = OWN_IMAGES.get(found["name"])
         if owner is None:
             return f"image: {found['image']}"
-        values = f".Values.runtimes.{owner or switch}.image"
+        values = f".Values.runtimes.{owner}.image"
         return f'image: {{{{ include "trainplane.runtimeImage" {values} | default "{found["image"]}" }}}}'
 
     text = _IMAGE.sub(image, escaped(path.read_text()))
