@@ -35,17 +35,18 @@ def write(cluster: Cluster, folder: Path) -> int:
     return count
 
 
-def _strict(tree: Any) -> Any:
+def _strict(tree: dict[str, Any]) -> dict[str, Any]:
     """Return a schema in which a field that is not named is refused, but where the server takes any."""
-    if isinstance(tree, list):
-        return [_strict(one) for one in tree]
-    if not isinstance(tree, dict):
-        return tree
     if tree.get("x-kubernetes-int-or-string") or tree.get("format") == "int-or-string":
         return {"type": ["string", "integer"]}
-    made = {key: _strict(value) for key, value in tree.items()}
+    made = dict(tree)
     if "$ref" in made:
         made["$ref"] = f"{_DEFINITIONS}{made['$ref']}"
-    if isinstance(made.get("properties"), dict) and not made.get("x-kubernetes-preserve-unknown-fields"):
-        made.setdefault("additionalProperties", False)
+    if "properties" in made:
+        made["properties"] = {name: _strict(one) for name, one in made["properties"].items()}
+        if not made.get("x-kubernetes-preserve-unknown-fields"):
+            made.setdefault("additionalProperties", False)
+    for name in ("items", "additionalProperties"):
+        if isinstance(made.get(name), dict):
+            made[name] = _strict(made[name])
     return made

@@ -102,7 +102,9 @@ def test_kubeconform_refuses_what_is_misspelt(kinds: Path) -> None:
     for one in wrong:
         deepest = one["spec"].get("template", {}).get("spec", one["spec"])
         deepest["misspelt"] = True
-    assert len(_conform(kinds, wrong)) == len(wrong) == 5
+    told = _conform(kinds, wrong)
+    assert len(told) == len(wrong) == 5
+    assert all("additional properties 'misspelt' not allowed" in one for one in told)
 
 
 def _conform(kinds: Path, documents: list[Tree]) -> list[str]:
