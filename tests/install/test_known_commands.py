@@ -5,20 +5,15 @@ The tests are steps of one story, after that of `test_install`, and run in order
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from lab import chart
-from lab.engines import binary
 from lab.helm import helm
 from lab.images import trainplane
 from lab.images.containerd_root import SOCKET
 from lab.paths import REPOSITORY
-from lab.processes import run
 from tests.fleet.guide.page import Page
-from tests.install.admin import NAMESPACE, RELEASE, Admin
+from tests.install.admin import NAMESPACE, RELEASE, Admin, typed
 
 PAGE = Page.load(REPOSITORY / "docs/install.md")
 SECTION = "Commands that you know"
@@ -38,14 +33,6 @@ def known(admin: Admin) -> Admin:
     return Admin(admin.cluster, namespace=PLACE)
 
 
-def typed(admin: Admin, command: str) -> str:
-    """Type a command in the checkout's folder."""
-    tools = f"{Path(binary('kubectl')).parent}:{Path(binary('helm')).parent}:{os.environ['PATH']}"
-    homes = {f"HELM_{name}_HOME": str(admin.cluster.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")}
-    environment = {"KUBECONFIG": str(admin.cluster.kubeconfig), "PATH": tools, **homes}
-    return run(["sh", "-euc", f"cd {REPOSITORY}\n{command}"], environment=environment).output
-
-
 def runtimes(admin: Admin) -> set[str]:
     return {one["metadata"]["name"] for one in admin.cluster.get("clustertrainingruntimes")["items"]}
 
@@ -56,15 +43,15 @@ def test_the_page_has_each_of_them() -> None:
 
 def test_standalone_is_applied_as_training_operator_was(known: Admin) -> None:
     """Also by kubectl's older apply, which keeps a copy of each object in an annotation: our CRDs are small enough."""
-    typed(known, COMMANDS[0])
+    typed(known.cluster, COMMANDS[0])
     known.cluster.kubectl("rollout", "status", "deployment", "-n", PLACE, "--timeout=90s")
     known.add_runtime()
     known.train("by-kubectl")
 
 
 def test_manager_and_runtimes_are_applied_over_it(known: Admin) -> None:
-    typed(known, COMMANDS[1])
-    typed(known, COMMANDS[2])
+    typed(known.cluster, COMMANDS[1])
+    typed(known.cluster, COMMANDS[2])
     assert {"torch-distributed", "deepspeed-distributed"} <= runtimes(known)
 
 
@@ -77,8 +64,8 @@ def test_what_was_applied_is_deleted_by_the_same_names(known: Admin) -> None:
 def test_helm_installs_under_the_reference_s_name(known: Admin) -> None:
     """On a cluster without the CRDs, the runtimes come when the same is said as an upgrade."""
     command = f"{COMMANDS[3]} {' '.join(chart.image_values())} --wait --timeout=120s"
-    assert "Runtimes were left out" in typed(known, command)
-    typed(known, command.replace("helm install", "helm upgrade").replace("--create-namespace ", ""))
+    assert "Runtimes were left out" in typed(known.cluster, command)
+    typed(known.cluster, command.replace("helm install", "helm upgrade").replace("--create-namespace ", ""))
     assert {"torch-distributed", "torchtune-llama3.2-1b"} <= runtimes(known)
     known.add_runtime()
     known.train("by-helm")

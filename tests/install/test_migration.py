@@ -12,26 +12,25 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from lab import chart, jobset, node
 from lab.cluster import Cluster
-from lab.engines import binary
 from lab.errors import LabError
 from lab.helm import helm
 from lab.images import trainplane
 from lab.paths import REPOSITORY
-from lab.processes import run, wait_for
+from lab.processes import wait_for
 from tests.fleet.guide.page import Page
 from tests.install import reference
-from tests.install.admin import Admin
+from tests.install.admin import Admin, typed
 from tests.install.in_flight import GATED, PATH, Jobs, conditions, listed, train_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.suite import SuiteReport
 
@@ -57,11 +56,8 @@ class Migration:
         commands = "\n".join(one.script for one in Page.load(PAGE).commands() if one.section == section)
         commands = re.sub(r"(helm install trainplane \S+)", rf"\1 {' '.join(chart.image_values())}", commands)
         commands = commands.replace(reference.OVERLAY, str(self.source)).replace(reference.CHART, str(self.source))
-        tools = f"{Path(binary('kubectl')).parent}:{Path(binary('helm')).parent}:{os.environ['PATH']}"
         assert "://" not in commands
-        homes = {f"HELM_{name}_HOME": str(self.cluster.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")}
-        environment = {"KUBECONFIG": str(self.cluster.kubeconfig), "PATH": tools, **homes}
-        return run(["sh", "-euc", f"cd {REPOSITORY}\n{commands}"], environment=environment).output
+        return typed(self.cluster, commands)
 
     def kept(self) -> dict[str, Any]:
         """Return what must not change: the JobSets' uid and spec, their pods' uids, and the jobs' conditions."""
