@@ -49,18 +49,21 @@ def test_standalone_is_applied_as_training_operator_was(known: Admin) -> None:
     known.train("by-kubectl")
 
 
+@pytest.mark.full
 def test_manager_and_runtimes_are_applied_over_it(known: Admin) -> None:
     typed(known.cluster, COMMANDS[1])
     typed(known.cluster, COMMANDS[2])
     assert {"torch-distributed", "deepspeed-distributed"} <= runtimes(known)
 
 
+@pytest.mark.full
 def test_what_was_applied_is_deleted_by_the_same_names(known: Admin) -> None:
     for overlay in ("runtimes", "manager"):
         known.cluster.kubectl("delete", "-k", str(REPOSITORY / "manifests/overlays" / overlay), "--timeout=60s")
     assert not known.has("crd", "trainjobs.trainer.kubeflow.org")
 
 
+@pytest.mark.full
 def test_helm_installs_under_the_reference_s_name(known: Admin) -> None:
     """On a cluster without the CRDs, the runtimes come when the same is said as an upgrade."""
     command = f"{COMMANDS[3]} {' '.join(chart.image_values())} --wait --timeout=120s"
