@@ -114,6 +114,6 @@ def _table() -> str:
     lines = ["| alert | severity, after | what it means | what to do |", "|---|---|---|---|"]
     for alert in ALERTS:
         meaning = re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"*\1*", alert.meaning)
-        lasting = alert.lasting.replace("0m", "at once")
+        lasting = "at once" if alert.lasting == "0m" else alert.lasting
         lines.append(f"| `{alert.name}` | {alert.severity}, {lasting} | {meaning} | {alert.todo} |")
     return "\n".join(lines) + "\n"

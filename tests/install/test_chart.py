@@ -215,6 +215,10 @@ def test_every_pod_is_restricted() -> None:
             "--set=manager.watchNamespace=a",
             "manager.watchNamespace: an operator of one namespace may not write webhook",
         ),
+        (
+            '--set-json=manager.config.metrics.bindAddress="0",prometheusRule.enabled=true',
+            "prometheusRule.enabled: reads metrics, which manager.config.metrics.bindAddress turns off",
+        ),
         ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )
