@@ -51,6 +51,7 @@ def test_a_job_of_two_pods_completes(admin: Admin) -> None:
     assert [pod["status"]["phase"] for pod in pods] == ["Succeeded", "Succeeded"]
 
 
+@pytest.mark.full
 def test_ddp_trains_on_two_pods(admin: Admin) -> None:
     runtime, program, job = example("ddp", image_name="torch")
     job["spec"]["trainer"]["env"] = [{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "STEPS", "value": "20"}]
