@@ -88,6 +88,10 @@ manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's,
 kustomize: manifests engines ## write manifests/base anew, which the chart renders
 	$(PYTHON) -m deploy.kustomize
 
+.PHONY: chart
+chart: engines ## the chart with JobSet's inside, as it is published, in build/chart
+	$(PYTHON) -m deploy.package
+
 .PHONY: integration
 integration: engines images ## api/, kube/ and operator/ on real API servers
 	$(LIVE) --suite integration tests/integration

@@ -10,7 +10,11 @@
 | `charts/trainplane/templates/runtimes/` | `runtimes/` |
 | `charts/trainplane/templates/operator/`, `hub/` | `manifests/operator/`, `manifests/hub/` |
 | `charts/trainplane/values.schema.json` | `deploy.schema`, with the Configuration's types |
+| `files/dashboard.json` and `templates/_alerts.tpl` there, alerts of `docs/operations.md` | `deploy.monitoring` |
+| `docs/values.md` | `charts/trainplane/values.yaml` and the schema |
 
 `python -m deploy.kustomize` renders the chart into `manifests/base`: what is installed by kustomize is what the chart
 installs (`make kustomize`; it needs the lab's helm, so `tests/install` checks it and not `make check`).
+
+`python -m deploy.package` leaves the chart as it is published: with JobSet's own inside (`make chart`, `make release`).
 """

@@ -7,7 +7,7 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from deploy import chart, schema
+from deploy import chart, dashboard, schema, values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ FOLDERS = tuple(chart.TEMPLATES / name for name in ("crds", "runtimes", "operato
 
 def wanted() -> dict[Path, str]:
     """Return every file that is written here."""
-    return {**chart.files(), **schema.files()}
+    return {**chart.files(), **schema.files(), **dashboard.files(), **values.files()}
 
 
 def stale() -> dict[Path, tuple[str, str]]:

@@ -15,7 +15,7 @@ from deploy import hub_rbac, rbac
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 TEMPLATES: Final = Path("charts/trainplane/templates")
-_NOTE: Final = "{{- /* Written by `make manifests` from %s: change that. */ -}}\n"
+NOTE: Final = "{{- /* Written by `make manifests` from %s: change that. */ -}}\n"
 _SERVICE: Final = "kubeflow-trainer-controller-manager"
 _NAMESPACE: Final = "kubeflow-system"
 _RELEASE_NAMESPACE: Final = "{{ .Release.Namespace }}"
@@ -37,8 +37,13 @@ RUNTIMES: Final = {
 """Each runtime of `runtimes/` and its switch below `runtimes` in the values; the reference's, where it has one."""
 
 _IMAGE = re.compile(r"image: (?P<image>\S+) +# images\.txt: (?P<name>\S+)")
-_OWN_IMAGE: Final = {"torchtune": "torchtuneDistributed", "deepspeed": "", "mlx": "", "xgboost": ""}
-"""Images that values may replace, as in the reference; where empty, the switch's own."""
+OWN_IMAGES: Final = {
+    "torchtune": "torchtuneDistributed",
+    "deepspeed": "deepspeedDistributed",
+    "mlx": "mlxDistributed",
+    "xgboost": "xgboostDistributed",
+}
+"""Images that values may replace, as in the reference, and the part of the values where they stand."""
 
 
 def files() -> dict[Path, str]:
@@ -61,18 +66,18 @@ def _source(path: Path) -> str:
     return str(path.relative_to(REPOSITORY))
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Return a text in which braces of others (Prometheus' templates) are not the chart's."""
     return re.sub(r"\{\{.*?\}\}", lambda found: "{{ `" + found.group() + "` }}", text)
 
 
 def _conditional(path: Path, condition: str, body: str) -> str:
-    return _NOTE % _source(path) + "{{- if " + condition + " }}\n" + body.rstrip("\n") + "\n{{- end }}\n"
+    return NOTE % _source(path) + "{{- if " + condition + " }}\n" + body.rstrip("\n") + "\n{{- end }}\n"
 
 
 def _crd(path: Path) -> str:
     """Return a CRD that stays when the chart goes: with it would go everybody's TrainJobs."""
-    text = _escaped(path.read_text())
+    text = escaped(path.read_text())
     kept = "    helm.sh/resource-policy: keep\n"
     if "\n  annotations:\n" in text:
         text = text.replace("\n  annotations:\n", f"\n  annotations:\n{kept}", 1)
@@ -86,13 +91,13 @@ def _runtime(path: Path) -> str:
     switch = RUNTIMES[path.stem]
 
     def image(found: re.Match[str]) -> str:
-        owner = _OWN_IMAGE.get(found["name"])
+        owner = OWN_IMAGES.get(found["name"])
         if owner is None:
             return f"image: {found['image']}"
-        values = f".Values.runtimes.{owner or switch}.image"
+        values = f".Values.runtimes.{owner}.image"
         return f'image: {{{{ include "trainplane.runtimeImage" {values} | default "{found["image"]}" }}}}'
 
-    text = _IMAGE.sub(image, _escaped(path.read_text()))
+    text = _IMAGE.sub(image, escaped(path.read_text()))
     common = "    {{- with .Values.runtimes.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
     text = text.replace("\n  labels:\n", f"\n  labels:\n{common}", 1)
     condition = f'include "trainplane.runtimeEnabled" (list . .Values.runtimes.{switch})'
@@ -101,17 +106,17 @@ def _runtime(path: Path) -> str:
 
 def _operator(path: Path) -> str:
     """Return a manifest of the operator under the release's names."""
-    text = _escaped(path.read_text())
+    text = escaped(path.read_text())
     text = text.replace(f"name: {_SERVICE}", 'name: {{ include "trainplane.service.name" . }}')
     text = text.replace(f"namespace: {_NAMESPACE}", f"namespace: {_RELEASE_NAMESPACE}")
     text = text.replace("failurePolicy: Fail", "failurePolicy: {{ .Values.webhook.failurePolicy }}")
     if path.stem == "webhooks":
-        return _NOTE % _source(path) + _webhooks(text)
+        return NOTE % _source(path) + _webhooks(text)
     if path.stem == "kueue-policy":
         return _conditional(
             path, ".Values.kueuePolicy.enabled", text.replace("{{ .Values.webhook.failurePolicy }}", "Fail")
         )
-    return _NOTE % _source(path) + text
+    return NOTE % _source(path) + text
 
 
 def _webhooks(text: str) -> str:
@@ -187,7 +192,7 @@ def _hub(path: Path, plain_text: str) -> str:
     Raises:
         ValueError: the manifest no longer has a text that a value should decide.
     """
-    text = _escaped(plain_text).replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
+    text = escaped(plain_text).replace("namespace: trainplane-hub", f"namespace: {_RELEASE_NAMESPACE}")
     for plain, templated in _HUB.get(path.stem, ()):
         if plain not in text:
             raise ValueError(
@@ -210,7 +215,7 @@ def _rules() -> str:
         "{lease}": '{{ include "trainplane.lease.name" . }}',
         "{secret}": '{{ include "trainplane.secret.name" . }}',
     }
-    parts = [_NOTE % "deploy/rbac.py"]
+    parts = [NOTE % "deploy/rbac.py"]
     for scope in ("jobs", "secrets", "cluster", "election", "own"):
         for when in ("", "certificates", "metrics"):
             found = rbac.rules(scope, when)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from deploy.chart import RUNTIMES
+from deploy.chart import OWN_IMAGES, RUNTIMES
 from trainplane.api.configuration import Configuration
 
 PATH: Final = Path("charts/trainplane/values.schema.json")
@@ -37,7 +37,7 @@ def values() -> dict[str, Any]:
         fullnameOverride=_STRING,
         commonLabels=_TEXTS,
         crds=_closed(enabled=_TRUTH),
-        jobset=_open(install=_TRUTH, fullnameOverride=_STRING),
+        jobset=_open(install=_TRUTH, fullnameOverride=_STRING, image=_ANY),
         image=_closed(**_IMAGE, pullPolicy={"enum": ["Always", "IfNotPresent", "Never"]}, pullSecrets=_LIST),
         manager=_manager(),
         rbac=_closed(secretNamespaces={"type": "array", "items": _STRING}),
@@ -46,7 +46,8 @@ def values() -> dict[str, Any]:
         certManager=_closed(enabled=_TRUTH, issuerRef=_ANY),
         networkPolicy=_closed(enabled=_TRUTH, apiServerPorts=_PORTS),
         serviceMonitor=_closed(enabled=_TRUTH, labels=_TEXTS, interval=_STRING),
-        prometheusRule=_closed(enabled=_TRUTH),
+        prometheusRule=_closed(enabled=_TRUTH, labels=_TEXTS),
+        grafanaDashboard=_closed(enabled=_TRUTH, namespace=_STRING, labels=_TEXTS, annotations=_TEXTS),
         hub=_closed(
             enabled=_TRUTH,
             kueueNamespace=_STRING,
@@ -99,7 +100,8 @@ def _runtimes() -> dict[str, Any]:
     tree = _closed(defaultEnabled=_TRUTH, commonLabels=_TEXTS, installer=_ANY)
     for switch in RUNTIMES.values():
         first, _, rest = switch.partition(".")
-        part = tree["properties"].setdefault(first, _closed(image=_closed(**_IMAGE)))
+        image = {"image": _closed(**_IMAGE)} if first in OWN_IMAGES.values() else {}
+        part = tree["properties"].setdefault(first, _closed(**image))
         if rest:
             part["properties"][rest] = _closed(enabled=_TRUTH)
         else:

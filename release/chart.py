@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from deploy import package
 from release.errors import MissingToolError, ReleaseError
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ CHART = Path("charts/trainplane")
 
 
 def build(order: Order) -> Path:
-    """Package the chart.
+    """Package the chart, with JobSet's inside.
 
     Raises:
-        MissingToolError: there is no chart, or no helm.
+        MissingToolError: there is no chart, no helm, or no chart of JobSet.
         ReleaseError: the chart is of another version, or helm refuses it.
     """
     chart = order.tree / CHART
@@ -35,7 +36,8 @@ def build(order: Order) -> Path:
     if str(facts["appVersion"]) != order.version:
         raise ReleaseError(f"{CHART}/Chart.yaml: appVersion is {facts['appVersion']}: set it to {order.version}")
     with tempfile.TemporaryDirectory() as folder:
-        words = [program, "package", str(chart), "--destination", folder]
+        whole = package.assemble(chart, Path(folder) / chart.name, jobset())
+        words = [program, "package", str(whole), "--destination", folder]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if done.returncode:
             raise ReleaseError(f"helm package ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
@@ -59,6 +61,20 @@ def helm() -> str:
     if found is None:
         raise MissingToolError("helm: is neither an engine of the lab that is built nor on PATH: run `make engines`")
     return found
+
+
+def jobset() -> Path:
+    """Return the folder of JobSet's chart, which the lab has.
+
+    Raises:
+        MissingToolError: it has not.
+    """
+    from lab.errors import BuildError  # noqa: PLC0415 as above
+
+    try:
+        return package.jobset()
+    except BuildError as error:
+        raise MissingToolError(f"JobSet's chart: {error}") from error
 
 
 def repack(archive: Path, target: Path, epoch: int) -> Path:

@@ -32,6 +32,8 @@ class Engine:
     """Folders of `module` to keep."""
     ldflags: str = ""
     """Linker flags beyond `-s -w`: version stamps."""
+    tags: str = ""
+    """Go's build tags, by which a module leaves out what nobody here needs."""
     on_demand: bool = False
     """Built when it is named, or with FULL=1: what full-size tests alone need keeps nobody else waiting."""
 
@@ -42,7 +44,8 @@ class Engine:
 
     def key(self) -> str:
         """Return the hash of all that decides the outcome of a build."""
-        digest = hashlib.sha256(repr((sorted(self.binaries.items()), self.manifests, self.ldflags)).encode())
+        decisive = (sorted(self.binaries.items()), self.manifests, self.ldflags, *filter(None, (self.tags,)))
+        digest = hashlib.sha256(repr(decisive).encode())
         for path in sorted(self.sources.iterdir()):
             if path.is_file():
                 digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
@@ -96,7 +99,7 @@ ENGINES: dict[str, Engine] = {
             "trainer",
             {"trainer-controller-manager": f"{_TRAINER}/cmd/trainer-controller-manager"},
             module=_TRAINER,
-            manifests=("manifests",),
+            manifests=("manifests", "charts/kubeflow-trainer"),
         ),
         Engine(
             "kueue",
@@ -120,6 +123,14 @@ ENGINES: dict[str, Engine] = {
             Engine(f"trainer-{release}", {}, module=_TRAINER, manifests=("manifests",))
             for release in ("v2.0", "v2.1", "v2.2")
         ),
+        # CRDs of those whose objects our chart makes where an admin asks for it.
+        Engine(
+            "prometheus-operator",
+            {},
+            module="github.com/prometheus-operator/prometheus-operator",
+            manifests=("example/prometheus-operator-crd",),
+        ),
+        Engine("cert-manager", {}, module="github.com/cert-manager/cert-manager", manifests=("deploy/crds",)),
         Engine(
             "scheduler-plugins",
             {"coscheduling-scheduler": "."},
@@ -137,6 +148,15 @@ ENGINES: dict[str, Engine] = {
             manifests=("config/crd/volcano/bases", "installer/helm/chart/volcano/config"),
             on_demand=True,
         ),
+        # What evaluates the dashboard's and the alerts' queries. Its other ways to find targets are clouds' SDKs.
+        Engine(
+            "prometheus",
+            {name: f"github.com/prometheus/prometheus/cmd/{name}" for name in ("prometheus", "promtool")},
+            tags="remove_all_sd,enable_kubernetes_sd",
+            on_demand=True,
+        ),
+        # What many check rendered charts with, before a cluster sees them.
+        Engine("kubeconform", {"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"}, on_demand=True),
     )
 }
 """All engines, in the order in which a start needs them."""

@@ -64,7 +64,8 @@ def _build(engine: Engine) -> dict[str, float]:
         wanted = [] if engine.binaries else [engine.module]
         seconds[f"{engine.name}-download"] = _go(engine, ["mod", "download", *wanted], "download")
     for name, package in engine.binaries.items():
-        flags = ["-trimpath", "-buildvcs=false", "-v", "-ldflags", f"-s -w {engine.ldflags}".strip()]
+        flags = ["-trimpath", "-buildvcs=false", "-v", f"-tags={engine.tags}"]
+        flags += ["-ldflags", f"-s -w {engine.ldflags}".strip()]
         seconds[name] = _go(engine, ["build", *flags, "-o", str(partial / "bin" / name), package], name)
     if engine.module:
         _keep_manifests(engine, partial / "module")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import http.client
+import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lab import chart
+from lab.engines import binary
 from lab.helm import helm
 from lab.images import reference
-from lab.processes import wait_for
+from lab.paths import REPOSITORY
+from lab.processes import run, wait_for
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -22,6 +25,10 @@ RELEASE = chart.RELEASE
 NAMESPACE = chart.NAMESPACE
 MANAGER = f"{RELEASE}-controller-manager"
 NAMESPACED = Path(__file__).parent / "values/namespaced.yaml"
+MONITORED = tuple(f"--set={name}.enabled=true" for name in ("serviceMonitor", "prometheusRule", "grafanaDashboard"))
+"""Helm's options for all that monitors the operator."""
+OPERATOR = f'namespace="{NAMESPACE}", job="{MANAGER}"'
+"""The operator's targets, in PromQL."""
 RUNTIME = "two-pods"
 WHO = "import os; print('node', os.environ.get('JOB_COMPLETION_INDEX', '0'))"
 """What a node of that runtime runs."""
@@ -117,6 +124,14 @@ class Admin:
         """Return what the operator has asked of the API server, by its audit log."""
         account = f"system:serviceaccount:{self.namespace}:{MANAGER}"
         return [one for one in self.cluster.audit() if one["user"]["username"] == account]
+
+
+def typed(cluster: Cluster, commands: str) -> str:
+    """Type commands in the checkout's folder, with kubectl and helm at hand, and return what they say."""
+    tools = f"{Path(binary('kubectl')).parent}:{Path(binary('helm')).parent}:{os.environ['PATH']}"
+    homes = {f"HELM_{name}_HOME": str(cluster.folder / "helm" / name.lower()) for name in ("CACHE", "CONFIG", "DATA")}
+    environment = {"KUBECONFIG": str(cluster.kubeconfig), "PATH": tools, **homes}
+    return run(["sh", "-euc", f"cd {REPOSITORY}\n{commands}"], environment=environment).output
 
 
 def train_job(name: str, nodes: int, runtime: str = RUNTIME, kind: str = "ClusterTrainingRuntime") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,12 @@ import yaml
 
 from deploy import kustomize
 from deploy.chart import RUNTIMES
-from lab import trainplane
+from lab import certmanager, prometheus, trainplane
 from lab.engines import binary
 from lab.errors import CommandError
 from lab.paths import REPOSITORY
 from lab.processes import run
+from tests.install import schemas
 from tests.install.admin import CHART, NAMESPACE
 from trainplane.operator import settings
 
@@ -25,8 +27,6 @@ Tree = dict[str, Any]
 VALUES = sorted((Path(__file__).parent / "values").glob("*.yaml"))
 (EVERYTHING,) = (path for path in VALUES if path.stem == "everything")
 (NAMESPACED,) = (path for path in VALUES if path.stem == "namespaced")
-FOREIGN = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
-"""Kinds whose CRDs the lab does not have."""
 KNOWN = "--api-versions=trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime"
 
 
@@ -57,8 +57,10 @@ def manager(documents: list[Tree]) -> Tree:
 
 @pytest.fixture(scope="session")
 def crds(cluster: Cluster) -> Cluster:
-    """Return an API server that knows our kinds, and the namespaces that rendered objects name."""
+    """Return an API server that knows every kind that the chart can make, and the namespaces that its objects name."""
     trainplane.install_crds(cluster)
+    prometheus.install_crds(cluster)
+    certmanager.install_crds(cluster)
     for name in (NAMESPACE, "kueue-system", "mpi", "flux", "team-a"):
         cluster.kubectl("create", "namespace", name)
     return cluster
@@ -68,13 +70,49 @@ def crds(cluster: Cluster) -> Cluster:
 def test_an_api_server_takes_what_is_rendered(crds: Cluster, values: Path | None, tmp_path: Path) -> None:
     options = (f"--values={values}",) if values else ()
     run([binary("helm"), "lint", "--strict", str(CHART), *options])
-    documents = [one for one in rendered(*options, KNOWN) if one["kind"] not in FOREIGN]
+    documents = rendered(*options, KNOWN)
     text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper)
     crds.kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=text)
     (config,) = (one["data"] for one in documents if one["metadata"]["name"].endswith("-config"))
     file = tmp_path / "config.yaml"
     file.write_text(config["controller_manager_config.yaml"])
     settings.load(str(file))
+
+
+@pytest.fixture(scope="session")
+def kinds(crds: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with the schemas of that API server."""
+    folder = tmp_path_factory.mktemp("schemas")
+    assert schemas.write(crds, folder) > 100
+    return folder
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("values", [None, *VALUES], ids=lambda path: path.stem if path else "defaults")
+def test_kubeconform_takes_what_is_rendered(kinds: Path, values: Path | None) -> None:
+    documents = rendered(*((f"--values={values}",) if values else ()), KNOWN)
+    assert _conform(kinds, documents) == []
+
+
+@pytest.mark.full
+def test_kubeconform_refuses_what_is_misspelt(kinds: Path) -> None:
+    """Also deep inside, and in kinds of others: what it takes means something."""
+    found = by_name(rendered(f"--values={EVERYTHING}", "--set=certManager.enabled=true"))
+    wrong = [one for key, one in found.items() if key[0] in {"Deployment", "ServiceMonitor", "Certificate"}]
+    for one in wrong:
+        deepest = one["spec"].get("template", {}).get("spec", one["spec"])
+        deepest["misspelt"] = True
+    told = _conform(kinds, wrong)
+    assert len(told) == len(wrong) == 5
+    assert all("additional properties 'misspelt' not allowed" in one for one in told)
+
+
+def _conform(kinds: Path, documents: list[Tree]) -> list[str]:
+    """Return what kubeconform says against objects, with no schema but these: it asks no network."""
+    text = yaml.dump_all(documents, Dumper=yaml.CSafeDumper)
+    options = ("-strict", "-output=json", f"-schema-location={kinds}/{schemas.LOCATION}")
+    told = json.loads(run([binary("kubeconform"), *options, "-"], stdin=text, check=False).stdout)
+    return [f"{one['kind']} {one['name']}: {one['msg']}" for one in told["resources"]]
 
 
 def test_the_chart_and_kustomize_install_the_same(crds: Cluster) -> None:
@@ -171,12 +209,17 @@ def test_every_pod_is_restricted() -> None:
     [
         ("--set=manager.replica=2", "additional properties 'replica' not allowed"),
         ("--set=manager.config.webhook.prot=1", "additional properties 'prot' not allowed"),
+        ("--set=runtimes.torchDistributed.image.tag=v1", "additional properties 'image' not allowed"),
         ("--set=dataCache.enabled=true", "dataCache.enabled: this release has no data cache"),
         (
             "--set=manager.watchNamespace=a",
             "manager.watchNamespace: an operator of one namespace may not write webhook",
         ),
-        ("--set=jobset.install=true", "jobset.install: this chart does not bring JobSet"),
+        (
+            '--set-json=manager.config.metrics.bindAddress="0",prometheusRule.enabled=true',
+            "prometheusRule.enabled: reads metrics, which manager.config.metrics.bindAddress turns off",
+        ),
+        ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )
 def test_what_cannot_be_is_refused_and_named(option: str, message: str) -> None:

@@ -26,8 +26,10 @@ from lab.images import trainplane
 from lab.images.containerd_root import SOCKET
 from lab.processes import wait_for
 from tests.install.admin import CHART, NAMESPACE, RELEASE, Admin
+from tests.install.authority import aged
 from tests.install.in_flight import Jobs, Writers
 from tests.size import sized
+from trainplane.kube.pki import CertificatePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +41,8 @@ IMAGE_NAME = trainplane.NAME.rpartition(":")[0]
 CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io")
 SECRET = f"{RELEASE}-webhook-cert"
 SELECTOR = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=manager"
+SETTLE = CertificatePolicy(dns_names=("any",)).settle
+"""How long an authority is there before it signs."""
 AWAY_SECONDS = 3.0
 """How long the API server is away before it is started again."""
 
@@ -168,6 +172,10 @@ def test_a_new_certificate_refuses_no_write(busy: Busy) -> None:
     with busy.event("authority rotated"):
         _empty(busy, "ca.key")
         wait_for("both authorities", lambda: _authorities(busy) == {2}, seconds=60)
+    former = _shown(busy)
+    with busy.event("authority settled"):
+        _age_authority(busy)
+        wait_for("a certificate of the new authority", lambda: not _shown(busy) & former, seconds=60)
 
 
 @pytest.mark.full
@@ -225,6 +233,16 @@ def _empty(busy: Busy, *keys: str) -> None:
     data = ",".join(f'"{key}":""' for key in keys)
     busy.admin.cluster.kubectl(
         "patch", "secret", SECRET, "-n", NAMESPACE, "--type=merge", f'--patch={{"data":{{{data}}}}}'
+    )
+
+
+def _age_authority(busy: Busy) -> None:
+    """Let the new authority be there for longer than it takes until it signs."""
+    data = busy.admin.cluster.get("secret", SECRET, "-n", NAMESPACE)["data"]
+    ca_crt, ca_key = (base64.b64decode(data[name]) for name in ("ca.crt", "ca.key"))
+    older = base64.b64encode(aged(ca_crt, ca_key, 2 * SETTLE)).decode()
+    busy.admin.cluster.kubectl(
+        "patch", "secret", SECRET, "-n", NAMESPACE, "--type=merge", f'--patch={{"data":{{"ca.crt":"{older}"}}}}'
     )
 
 

@@ -14,6 +14,7 @@ from deploy.rbac import OPERATOR, Grant
 from lab import chart, hub
 from lab.errors import CommandError
 from lab.processes import wait_for
+from tests.e2e.localise import example
 from tests.grants.comparison import requests
 from tests.install.admin import CHART, MANAGER, NAMESPACE, NAMESPACED, RUNTIME, Admin, train_job
 
@@ -48,6 +49,18 @@ def test_a_job_of_two_pods_completes(admin: Admin) -> None:
     admin.train("first")
     pods = admin.cluster.get("pods", "-l", "jobset.sigs.k8s.io/jobset-name=first")["items"]
     assert [pod["status"]["phase"] for pod in pods] == ["Succeeded", "Succeeded"]
+
+
+@pytest.mark.full
+def test_ddp_trains_on_two_pods(admin: Admin) -> None:
+    runtime, program, job = example("ddp", image_name="torch")
+    job["spec"]["trainer"]["env"] = [{"name": "OMP_NUM_THREADS", "value": "1"}, {"name": "STEPS", "value": "20"}]
+    admin.cluster.apply(runtime, program, job)
+    wait_for("the training", lambda: bool(admin.conditions("ddp")), seconds=120)
+    assert admin.conditions("ddp") == ["Complete"]
+    said = admin.cluster.kubectl("logs", "-l", "jobset.sigs.k8s.io/jobset-name=ddp", "--tail=-1").stdout
+    ends = sorted(line for line in said.splitlines() if line.endswith("weights equal on all ranks: True"))
+    assert [line.partition(":")[0] for line in ends] == ["rank 0 of 2", "rank 1 of 2"]
 
 
 def test_webhooks_answer_through_the_service(admin: Admin) -> None:

@@ -1,4 +1,7 @@
-"""docs/migration.md, executed: from a reference that runs jobs to ours, back, and over for good."""
+"""docs/migration.md, executed: from a reference that runs jobs to ours, back, and over for good.
+
+Once from a reference that was installed by its own manifests, once by its own chart.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,30 @@ import re
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from lab import chart, jobset, node
 from lab.cluster import Cluster
-from lab.engines import binary
 from lab.errors import LabError
+from lab.helm import helm
 from lab.images import trainplane
 from lab.paths import REPOSITORY
-from lab.processes import run, wait_for
+from lab.processes import wait_for
 from tests.fleet.guide.page import Page
 from tests.install import reference
-from tests.install.admin import Admin
+from tests.install.admin import Admin, typed
 from tests.install.in_flight import GATED, PATH, Jobs, conditions, listed, train_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.suite import SuiteReport
 
 PAGE = REPOSITORY / "docs/migration.md"
+STEPS = ["Before", "Over", "Look", "Back", "Back to its chart", "For good from its chart", "For good"]
 RUNNING, RESUMED, HELD = 2, 2, 2
 pytestmark = pytest.mark.full
 
@@ -42,18 +46,18 @@ class Migration:
 
     cluster: Cluster
     jobs: Jobs
-    overlay: Path
+    by_chart: bool
+    source: Path
+    """The reference's overlay, or its chart."""
     before: dict[str, Any]
 
     def follow(self, section: str) -> str:
-        """Type a section's commands, with the lab's image and the reference's overlay from a folder."""
-        (commands,) = (one.script for one in Page.load(PAGE).commands() if one.section == section)
+        """Type a section's commands, with the lab's image and the reference's overlay or chart from a folder."""
+        commands = "\n".join(one.script for one in Page.load(PAGE).commands() if one.section == section)
         commands = re.sub(r"(helm install trainplane \S+)", rf"\1 {' '.join(chart.image_values())}", commands)
-        commands = commands.replace(f'"{reference.ADDRESS}"', str(self.overlay))
-        tools = f"{Path(binary('kubectl')).parent}:{Path(binary('helm')).parent}:{os.environ['PATH']}"
-        homes = {f"HELM_{name}_HOME": str(self.cluster.folder / "helm") for name in ("CACHE", "CONFIG", "DATA")}
-        environment = {"KUBECONFIG": str(self.cluster.kubeconfig), "PATH": tools, **homes}
-        return run(["sh", "-euc", f"cd {REPOSITORY}\n{commands}"], environment=environment).output
+        commands = commands.replace(reference.OVERLAY, str(self.source)).replace(reference.CHART, str(self.source))
+        assert "://" not in commands
+        return typed(self.cluster, commands)
 
     def kept(self) -> dict[str, Any]:
         """Return what must not change: the JobSets' uid and spec, their pods' uids, and the jobs' conditions."""
@@ -65,6 +69,11 @@ class Migration:
             "conditions": {name: one for name, one in told.items() if name in ours},
             "pods": self.jobs.pods(),
         }
+
+    def releases(self) -> list[str]:
+        """Return the names of all releases that Helm knows."""
+        found = json.loads(helm(self.cluster, "list", "--all-namespaces", "--output=json").stdout)
+        return sorted(one["name"] for one in found)
 
     def begin_one(self, name: str) -> None:
         """Create a TrainJob, as soon as webhooks answer, and wait for its JobSet: somebody is at work."""
@@ -103,17 +112,18 @@ class Intruder:
                 self.admitted += 1
 
 
-@pytest.fixture(scope="module")
-def migration(archived: Path) -> Iterator[Migration]:
+@pytest.fixture(scope="module", params=[False, True], ids=["by its manifests", "by its chart"])
+def migration(archived: Path, request: pytest.FixtureRequest) -> Iterator[Migration]:
+    by_chart: bool = request.param
     cluster = Cluster.up(f"migration-{os.getpid()}", owned=True)
     try:
         jobset.install(cluster)
         node.install(cluster)
         node.load(cluster, archived, trainplane.NAME)
-        overlay = reference.install(cluster)
+        source = (reference.install_by_chart if by_chart else reference.install_by_manifests)(cluster)
         jobs = Jobs(cluster, RUNNING, RESUMED, HELD)
         wait_for("the reference's webhooks", lambda: _makes_runtimes(jobs), seconds=90)
-        found = Migration(cluster, jobs, overlay, {})
+        found = Migration(cluster, jobs, by_chart, source, {})
         found.begin_one("under-the-reference")
         jobs.begin()
         wait_for("the status", lambda: all(_told(one) for one in found.kept()["conditions"].items()), seconds=60)
@@ -124,7 +134,7 @@ def migration(archived: Path) -> Iterator[Migration]:
 
 
 def test_the_page_has_each_step() -> None:
-    assert [one.section for one in Page.load(PAGE).commands()] == ["Before", "Over", "Look", "Back", "For good"]
+    assert [one.section for one in Page.load(PAGE).commands()] == STEPS
 
 
 def test_ours_takes_over_and_changes_nothing(migration: Migration, report: SuiteReport) -> None:
@@ -141,7 +151,7 @@ def test_ours_takes_over_and_changes_nothing(migration: Migration, report: Suite
 
 
 def test_the_reference_takes_back_and_changes_nothing(migration: Migration) -> None:
-    migration.follow("Back")
+    migration.follow("Back to its chart" if migration.by_chart else "Back")
     migration.begin_one("under-the-reference-again")
     assert migration.kept() == migration.before
     crd = migration.cluster.get("crd", "trainjobs.trainer.kubeflow.org")
@@ -151,6 +161,10 @@ def test_the_reference_takes_back_and_changes_nothing(migration: Migration) -> N
 
 def test_over_for_good_each_job_ends_as_it_should(migration: Migration) -> None:
     migration.follow("Over")
+    if migration.by_chart:
+        assert reference.RELEASE in migration.releases()
+        migration.follow("For good from its chart")
+        assert migration.releases() == ["trainplane"]
     migration.follow("For good")
     runtime = migration.cluster.get("clustertrainingruntime", "torch-distributed")
     assert runtime["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"

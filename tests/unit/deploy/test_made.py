@@ -55,3 +55,12 @@ def test_every_field_of_the_configuration_is_a_value() -> None:
     assert config["properties"]["tls"]["properties"]["minVersion"] == {"type": "string"}
     assert config["additionalProperties"] is False
     assert "$ref" not in json.dumps(config)
+
+
+def test_only_an_image_that_is_used_is_a_value() -> None:
+    runtimes = schema.values()["properties"]["runtimes"]["properties"]
+    assert {name for name, one in runtimes.items() if "image" in one.get("properties", {})} == set(
+        chart.OWN_IMAGES.values()
+    )
+    templates = "".join(text for path, text in chart.files().items() if path.parent.name == "runtimes")
+    assert all(f".Values.runtimes.{name}.image" in templates for name in chart.OWN_IMAGES.values())

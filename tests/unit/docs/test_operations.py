@@ -98,9 +98,10 @@ class Nothing:
 # -- alerts, commands, places
 
 
-def test_every_alert_stands_there() -> None:
+def test_every_alert_of_the_hub_stands_there() -> None:
     tree = yaml.safe_load((ROOT / "manifests/hub/alerts.yaml").read_text())
-    assert rows("Alerts").keys() == {rule["alert"] for group in tree["spec"]["groups"] for rule in group["rules"]}
+    there = {rule["alert"] for group in tree["spec"]["groups"] for rule in group["rules"]}
+    assert rows("Alerts of the hub").keys() == there
 
 
 def test_what_is_deleted_at_an_uninstall_is_what_is_installed() -> None:

@@ -22,6 +22,8 @@ MODULES = {
     "kueue": "sigs.k8s.io/kueue",
     "scheduler-plugins": "sigs.k8s.io/scheduler-plugins",
     "volcano": "volcano.sh/volcano",
+    "prometheus-operator": "github.com/prometheus-operator/prometheus-operator",
+    "cert-manager": "github.com/cert-manager/cert-manager",
 }
 TOOLS = {"pause", "coredns", "kwok", "helm", "prometheus", "kubeconform"}
 """Engines that a cluster of the lab needs or tests use, and a user's need not be of any version."""

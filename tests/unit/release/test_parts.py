@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from deploy import package
 from release import audit, chart, image, sbom, source
 from release.__main__ import main, told
 from release.build import Made
@@ -88,10 +89,36 @@ def test_without_a_chart_or_helm_it_is_left_out_and_said(tmp_path: Path, monkeyp
         chart.build(order(tmp_path))
 
 
+def subchart(folder: Path) -> Path:
+    path = folder / "jobset"
+    (path / "tests").mkdir(parents=True)
+    (path / "Chart.yaml").write_text(yaml.safe_dump({"name": "jobset", "version": "0.12.0"}))
+    return path
+
+
+def test_jobset_s_chart_is_put_inside_behind_its_switch(tmp_path: Path) -> None:
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    (ours / "Chart.yaml").write_text("name: trainplane\n")
+    whole = package.assemble(ours, tmp_path / "whole", subchart(tmp_path))
+    facts = yaml.safe_load((whole / "Chart.yaml").read_text())
+    assert facts["name"] == "trainplane"
+    assert facts["dependencies"] == [{"name": "jobset", "version": "0.12.0", "condition": "jobset.install"}]
+    assert [path.name for path in (whole / "charts/jobset").iterdir()] == ["Chart.yaml"]
+    assert "dependencies" not in (ours / "Chart.yaml").read_text()
+
+
+def test_without_jobset_s_chart_ours_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("lab.engines.cache_root", lambda: tmp_path)
+    with pytest.raises(MissingToolError, match="JobSet's chart: the manifests of jobset are not in the cache"):
+        chart.jobset()
+
+
 def test_a_chart_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / chart.CHART).mkdir(parents=True)
     (tmp_path / chart.CHART / "Chart.yaml").write_text(yaml.safe_dump({"appVersion": "1.2.2"}))
     monkeypatch.setattr(chart, "helm", lambda: "false")
+    monkeypatch.setattr(chart, "jobset", lambda: subchart(tmp_path))
     with pytest.raises(ReleaseError, match=r"Chart.yaml: appVersion is 1.2.2: set it to 1.2.3"):
         chart.build(order(tmp_path, "1.2.3"))
     with pytest.raises(ReleaseError, match="helm package ended with 1"):
