@@ -217,7 +217,7 @@ def _rules() -> str:
     }
     parts = [NOTE % "deploy/rbac.py"]
     for scope in ("jobs", "secrets", "cluster", "election", "own"):
-        for when in ("", "certificates", "metrics"):
+        for when in ("", "certificates", "metrics", "progress"):
             found = rbac.rules(scope, when)
             if not found:
                 continue

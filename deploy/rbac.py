@@ -33,7 +33,8 @@ class Grant:
     names: tuple[str, ...] = ()
     """Only objects of these names; `{lease}` and `{secret}` are the settings'."""
     when: str = ""
-    """Only with this setting: `certificates` (the operator makes its own), `metrics` (who reads them is asked)."""
+    """Only with this setting: `certificates` (the operator makes its own), `metrics` (who reads them is asked),
+    `progress` (pods report theirs)."""
     seldom: dict[str, str] = field(default_factory=dict)
     """Verbs that not every run uses, and when they are."""
 
@@ -70,8 +71,10 @@ OPERATOR: Final = (
           ("watch",), seldom=_UNSTREAMED),
     Grant("The telling lines of a container that failed are kept", "jobs", "", ("pods/log",), (),
           seldom={"get": "a container failed"}),
-    Grant("A TrainJob's runtime is kept as it was at the beginning", "jobs", "", ("configmaps",), ("create",),
-          seldom={"get": "nobody remembers that runtime", "patch": "MPI's host file, Flux's files"}),
+    Grant("A TrainJob's runtime is kept as it was at the beginning; pods know the status server by its authority",
+          "jobs", "", ("configmaps",), ("create", "patch"), seldom={"get": "nobody remembers that runtime"}),
+    Grant("Is it a pod of this TrainJob that reports progress?", "jobs", "", ("pods",), (), when="progress",
+          seldom={"get": "the first report of a pod"}),
     Grant("Events tell users what happens", "jobs", "", ("events",), ("create",),
           seldom={"patch": "one that happens again is counted"}),
     Grant("Gangs of Volcano", "jobs", "scheduling.volcano.sh", ("podgroups",), (),
@@ -88,6 +91,8 @@ OPERATOR: Final = (
           when="certificates"),
     Grant("Whose token is it that asks for metrics?", "cluster", "authentication.k8s.io", ("tokenreviews",),
           ("create",), when="metrics"),
+    Grant("Whose token is it that a report of progress carries?", "cluster", "authentication.k8s.io",
+          ("tokenreviews",), (), when="progress", seldom={"create": "a pod reports, once a minute"}),
     Grant("May they?", "cluster", "authorization.k8s.io", ("subjectaccessreviews",), ("create",), when="metrics"),
     Grant("One replica leads. The Lease comes with the installation: `create` cannot be held to a name", "election",
           "coordination.k8s.io", ("leases",), ("get", "update"), names=("{lease}",)),

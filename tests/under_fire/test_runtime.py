@@ -17,7 +17,15 @@ from cryptography.x509.oid import NameOID
 
 from tests.unit.kube.serve.fake_client import FakeClient
 from tests.unit.operator.objects import runtime, train_job
-from trainplane.api.configuration import CertManagement, Configuration, Health, LeaderElection, Metrics, Webhook
+from trainplane.api.configuration import (
+    CertManagement,
+    Configuration,
+    Health,
+    LeaderElection,
+    Metrics,
+    StatusServer,
+    Webhook,
+)
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.cabundle import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, BundleTarget
 from trainplane.kube.certificates import ManagedCertificates, ManagedSettings, ServingContext
@@ -65,6 +73,7 @@ async def operator_on(server: FakeServer, *, shutdown_delay: float = 0.0) -> Asy
         metrics=Metrics(bind_address="0"),
         health=Health(health_probe_bind_address="127.0.0.1:0"),
         cert_management=CertManagement(enable=True),
+        status_server=StatusServer(port=0),
         leader_election=QUICK,
     )
     async with server.client() as client:

@@ -112,6 +112,11 @@ annotations:
 {{- if and (include "trainplane.port" $metrics.bindAddress) $metrics.secureServing $metrics.auth.enabled }}true{{ end }}
 {{- end }}
 
+{{- /* Whether pods report progress: unless the gate is off. Who asks whose tokens theirs are needs rights on the cluster. */ -}}
+{{- define "trainplane.progress" -}}
+{{- if not (or .Values.manager.watchNamespace (eq (toString .Values.manager.config.featureGates.TrainJobStatus) "false")) }}true{{ end }}
+{{- end }}
+
 {{- /* The Configuration: the values as they are, but for names that the release decides. */ -}}
 {{- define "trainplane.configuration" -}}
 {{- $config := deepCopy .Values.manager.config }}
@@ -124,5 +129,8 @@ annotations:
 {{- $_ := set $config.certManagement "enable" (eq (include "trainplane.ownCertificates" .) "true") }}
 {{- $_ := set $config.certManagement "webhookServiceName" (include "trainplane.service.name" .) }}
 {{- $_ := set $config.certManagement "webhookSecretName" (include "trainplane.secret.name" .) }}
+{{- if .Values.manager.watchNamespace }}
+{{- $_ := set $config.featureGates "TrainJobStatus" false }}
+{{- end }}
 {{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}
 {{- end }}

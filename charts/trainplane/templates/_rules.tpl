@@ -36,6 +36,12 @@
   verbs: [create, patch]
 {{- end }}
 
+{{- define "trainplane.rules.jobs.progress" -}}
+- apiGroups: ['']
+  resources: [pods]
+  verbs: [get]
+{{- end }}
+
 {{- define "trainplane.rules.secrets" -}}
 - apiGroups: ['']
   resources: [secrets]
@@ -65,6 +71,12 @@
   verbs: [create]
 - apiGroups: [authorization.k8s.io]
   resources: [subjectaccessreviews]
+  verbs: [create]
+{{- end }}
+
+{{- define "trainplane.rules.cluster.progress" -}}
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
   verbs: [create]
 {{- end }}
 

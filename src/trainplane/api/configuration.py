@@ -17,9 +17,8 @@ from trainplane.api.errors import ConfigurationError, DecodeError
 from trainplane.api.fieldpaths import problem_of
 from trainplane.api.patches import RuntimeSpecPatch
 
-FEATURE_GATES: Final = {"TrainJobStatus": False}
-"""Every gate and its default. TrainJobStatus: pods may report progress to the operator, which serves no such reports
-yet, so it cannot be switched on."""
+FEATURE_GATES: Final = {"TrainJobStatus": True}
+"""Every gate and its default. TrainJobStatus: pods may report progress to the operator. The reference has it off."""
 
 TLS_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3")
 
@@ -100,7 +99,11 @@ class ClientConnection(Section, frozen=True):
 
 
 class StatusServer(Section, frozen=True):
-    """Where pods report progress, and how fast these reports may be written."""
+    """Where pods report progress.
+
+    `qps` and `burst` are read and mean nothing here: how fast reports are written follows the API server's own
+    push-back, and those of one TrainJob are written every ten seconds at most.
+    """
 
     port: int = 10443
     qps: float = 5
@@ -246,8 +249,6 @@ def _problems(configuration: Configuration) -> Iterator[str]:
 def _gate_problems(configuration: Configuration) -> Iterator[str]:
     for gate in sorted(configuration.feature_gates.keys() - FEATURE_GATES.keys()):
         yield f"featureGates.{gate}: is not known: remove it, or write one of {', '.join(FEATURE_GATES)}"
-    if configuration.enabled("TrainJobStatus"):
-        yield "featureGates.TrainJobStatus: cannot be true: this release serves no progress reports: remove it"
 
 
 def _patch_problems(paths: Iterable[str]) -> Iterator[str]:

@@ -51,6 +51,8 @@ PATCH_MANAGER_OLDER_FIELDS: Final = "trainer.kubeflow.org/older-fields"
 
 FIELD_MANAGER: Final = "trainer"
 """Who operator and hub are to the API server, in all that they write; applies every object that we render."""
+STATUS_FIELD_MANAGER: Final = "trainer-status"
+"""Who writes the progress that pods report, and nothing else."""
 
 # --- labels and annotations
 
@@ -241,6 +243,12 @@ FLUX_MEMORY_MOUNT_PATH: Final = "/dev/shm"  # noqa: S108 a mount inside the user
 FLUX_SPACK_VOLUME: Final = "spack-install"
 FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
 
+STATUS_VOLUME: Final = "kubeflow-trainer-token"
+STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
+STATUS_CA_KEY: Final = "ca.crt"
+"""The file, and the key of the ConfigMap, with the authorities that signed the operator's certificate."""
+STATUS_TOKEN_FILE: Final = "token"  # noqa: S105 the name of a file
+
 SNAPSHOT_KEY: Final = "runtime"
 
 CODE_NODE: Final = "node"
@@ -289,6 +297,26 @@ def flux_entrypoint_name(train_job: str) -> str:
 def flux_curve_name(train_job: str) -> str:
     """Name the Secret with Flux's certificate."""
     return f"{train_job}-flux-curve"
+
+
+def tls_config_name(train_job: str) -> str:
+    """Name the ConfigMap with the authorities by which pods know the operator that they report progress to."""
+    return f"{train_job}-tls-config"
+
+
+def history_name(train_job: str) -> str:
+    """Name the ConfigMap with the last points of each metric that a TrainJob reported."""
+    return f"{train_job}-history"
+
+
+def status_path(namespace: str, train_job: str) -> str:
+    """Return where on the operator's status server a TrainJob's progress is reported."""
+    return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
+
+
+def status_audience(namespace: str, train_job: str) -> str:
+    """Return whom tokens are meant for that a TrainJob's progress is reported with."""
+    return f"{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
 
 
 def pod_hostname(train_job: str, replicated_job: str, job_index: int, pod_index: int) -> str:

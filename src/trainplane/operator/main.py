@@ -7,6 +7,7 @@
             └─ events            the leader's
     client of its own ─ lease    renewals never wait behind reconciles
     client of its own ─ webhooks every replica, from the start; nor do the reads of a review
+    client of its own ─ progress every replica, from the start: reports of pods, and their way into statuses
 
 It ends on SIGTERM or SIGINT: readiness fails, controllers finish what they are at, the Lease is given back, webhooks
 serve on until no API server should ask this replica any more, servers close. A second signal ends the serving on. A
@@ -40,6 +41,7 @@ from trainplane.kube.webhook import WebhookServer
 from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
+from trainplane.operator.progress.assembly import Progress, is_possible
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
@@ -91,7 +93,6 @@ class Operator:
 
     def __post_init__(self) -> None:
         clock, client, configuration = self.clock, self.client, self.settings.configuration
-        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job)
         self.stores = Stores()
         self.lag = LoopLag(clock)
         self.metrics.loop_lag(self.lag.take_worst)
@@ -101,7 +102,13 @@ class Operator:
         self._ended = asyncio.Event()
         if self.elector is not None and lease is not None:
             self.metrics.leading(lease.name, self.elector.is_leader)
-        writer = Writer(client, always if self.elector is None else self.elector.is_leader)
+        leads = always if self.elector is None else self.elector.is_leader
+        writer = Writer(client, leads)
+        self.tls: ServingContext = serving.serving_context(configuration.tls)
+        self.certificates = serving.certificates(self.settings, client, self.tls, clock)
+        self.progress = self._progress(writer, leads)
+        also = () if self.progress is None else (self.progress.plugin,)
+        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job, also=also)
         runtimes = Runtimes(client, self.stores)
         snapshots = Snapshots(client, writer, runtimes)
         self.recorder = EventRecorder(client, clock, COMPONENT, settings=EVENT_SETTINGS, busy=self._busy)
@@ -125,8 +132,6 @@ class Operator:
         self.manager = Manager(
             self.reflectors, [self.train_jobs, self.training_runtimes, self.cluster_training_runtimes]
         )
-        self.tls: ServingContext = serving.serving_context(configuration.tls)
-        self.certificates = serving.certificates(self.settings, client, self.tls, clock)
         reviewed = Runtimes(self.review_client, self.stores)
         kept = Snapshots(self.review_client, writer, reviewed)
         allowed = configuration.admission.allowed_runtime_patches
@@ -135,6 +140,22 @@ class Operator:
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),
+        )
+
+    def _progress(self, writer: Writer, leads: Callable[[], bool]) -> Progress | None:
+        if not self.settings.configuration.enabled("TrainJobStatus") or not is_possible(self.certificates):
+            return None
+        return Progress(
+            self.settings,
+            self.client,
+            writer,
+            self.stores,
+            self.clock,
+            leads=leads,
+            is_synced=lambda: self._mirrors_check() is None,
+            serving=self.tls,
+            certificates=self.certificates,
+            metrics=self.metrics,
         )
 
     def _busy(self) -> bool:
@@ -164,6 +185,8 @@ class Operator:
             (stores.job_sets, [self.train_jobs.source(own_key)]),
             (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
         ]
+        if self.progress is not None:
+            handlers[-1][1].append(self.progress.reports.changed)
         return [
             Reflector(
                 self.client,
@@ -190,6 +213,8 @@ class Operator:
         if self.manager.stopping:
             self._ended.set()
         self.webhooks.listener.drain()
+        if self.progress is not None:
+            self.progress.server.listener.drain()
         self.manager.stop()
 
     async def run(self) -> None:
@@ -198,6 +223,8 @@ class Operator:
             await stack.enter_async_context(self.lease_client)
             await stack.enter_async_context(self.review_client)
             await stack.enter_async_context(self.webhooks.listener)
+            if self.progress is not None:
+                await stack.enter_async_context(self.progress.client)
             for listener in self._listeners():
                 await stack.enter_async_context(listener)
             if isinstance(self.certificates, FileCertificates):
@@ -209,6 +236,8 @@ class Operator:
                     group.create_task(self.recorder.run(), name="events"),
                     *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                 ]
+                if self.progress is not None:
+                    helpers.append(group.create_task(self.progress.run(), name="progress"))
                 leading: list[asyncio.Task[Any]] = []
                 lead = None if self.elector is None else self._leader(self.elector, group, leading)
                 await self.manager.run(lead, lambda: self._close(leading))
@@ -230,6 +259,8 @@ class Operator:
         with contextlib.suppress(TimeoutError):
             async with self.clock.timeout(max(0.0, left)):
                 await self._ended.wait()
+        if self.progress is not None:
+            await self.progress.reports.flush(LAST_WORDS_SECONDS)
 
     def _leader(
         self, elector: LeaderElector, group: asyncio.TaskGroup, leading: list[asyncio.Task[Any]]
@@ -242,7 +273,7 @@ class Operator:
 
     def _listeners(self) -> list[Listener]:
         configuration = self.settings.configuration
-        listeners = []
+        listeners = [] if self.progress is None else [self.progress.server.listener]
         health = self.settings.health()
         if health is not None:
             server = HealthServer(
@@ -251,6 +282,7 @@ class Operator:
                 ready={
                     "certificates": self._certificates_check,
                     "webhooks": self._webhooks_check,
+                    **({} if self.progress is None else {"status-server": self.progress.check}),
                     "mirrors": self._mirrors_check,
                     "stopping": self._stopping_check,
                 },

@@ -82,6 +82,10 @@ class Settings:
         webhook = self.configuration.webhook
         return ListenerSettings(webhook.port, webhook.host or None)
 
+    def status_server(self) -> ListenerSettings:
+        """Return where pods report progress: any pod may connect, so there is room for thousands."""
+        return ListenerSettings(self.configuration.status_server.port, connections=4096)
+
     def health(self) -> ListenerSettings | None:
         """Return where the kubelet asks; None if nowhere."""
         return address(self.configuration.health.health_probe_bind_address, "health.healthProbeBindAddress")

@@ -1,10 +1,10 @@
 """What the operator sees of the cluster: five mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended or expires, and how many pods train, is
-learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and, until it has finished, which
-runtime it uses (`USED`, and `QUEUED` if it is in one of Kueue's queues): neither a scrape nor a review of a runtime
-walks over 100,000 TrainJobs. Of pods, see `pods`.
+template is a copy of ours and ten times as large. Whether it is suspended or expires, how many pods train and whether
+they may report progress is learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and,
+until it has finished, which runtime it uses (`USED`, and `QUEUED` if it is in one of Kueue's queues): neither a scrape
+nor a review of a runtime walks over 100,000 TrainJobs. Of pods, see `pods`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class JobSet(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SeenJobSet:
-    """A JobSet, whether its spec holds it back, and whether it says when to be removed."""
+    """A JobSet, whether its spec holds it back, whether it says when to be removed, and whether its pods may report."""
 
     meta: Meta
     status: JobSetStatus
@@ -100,6 +100,8 @@ class SeenJobSet:
     expires: bool
     trainers: int = 0
     """Pods that train, and do not prepare data."""
+    reports: bool = False
+    """Whether its pods were made to report progress: one that another release or the reference made may not be."""
 
     @property
     def is_active(self) -> bool:
@@ -111,8 +113,21 @@ class _TemplateMeta(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
 
 
+class _Volume(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
+class _PodSpec(msgspec.Struct, frozen=True):
+    volumes: list[_Volume] | None = None
+
+
+class _PodTemplate(msgspec.Struct, frozen=True):
+    spec: _PodSpec = _PodSpec()
+
+
 class _BatchSpec(msgspec.Struct, frozen=True):
     parallelism: int | None = None
+    template: _PodTemplate = _PodTemplate()
 
 
 class _JobTemplate(msgspec.Struct, frozen=True):
@@ -148,8 +163,21 @@ _EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_second
 _TRAINERS: Final = Index(_Spec, lambda jobset: (str(sum(one.trainers for one in jobset.spec.replicated_jobs)),))
 
 
+def _reports(jobset: _Spec) -> tuple[str, ...]:
+    volumes = (
+        volume.name
+        for job in jobset.spec.replicated_jobs
+        for volume in job.template.spec.template.spec.volumes or ()
+    )
+    return ("yes",) if names.STATUS_VOLUME in volumes else ()
+
+
+_REPORTS: Final = Index(_Spec, _reports)
+
+
 def _job_sets() -> Store:
-    return Store(JOB_SETS, _JOB_SET_FIELDS, {"suspended": _SUSPENDED, "expires": _EXPIRES, "trainers": _TRAINERS})
+    indexes = {"suspended": _SUSPENDED, "expires": _EXPIRES, "trainers": _TRAINERS, "reports": _REPORTS}
+    return Store(JOB_SETS, _JOB_SET_FIELDS, indexes)
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -258,11 +286,12 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires, trainers = entry.indexed
+        suspended, expires, trainers, reports = entry.indexed
         return SeenJobSet(
             seen.metadata,
             seen.status,
             suspended=bool(suspended),
             expires=bool(expires),
             trainers=int(trainers[0]) if trainers else 0,
+            reports=bool(reports),
         )

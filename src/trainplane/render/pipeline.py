@@ -102,14 +102,22 @@ class Pipeline:
         self._authors = tuple((plugin, Origin("plugin", plugin.name)) for plugin in self.plugins)
 
     @classmethod
-    def default(cls, *, most_pods: int = MOST_PODS) -> Pipeline:
+    def default(cls, *, most_pods: int = MOST_PODS, also: Iterable[Plugin] = ()) -> Pipeline:
         """Return the built-in plugins and, after the built-in frameworks, those of installed packages.
+
+        `also` are plugins that need to know something of where they run, such as the operator's; they come after the
+        frameworks, too.
 
         Raises:
             RegistrationError: an entry point of `trainplane.plugins` cannot be loaded or is no plugin.
         """
         built_in = [plugin() for plugin in FRAMEWORKS], [plugin() for plugin in COMMON]
-        return cls([*built_in[0], *discover(), *built_in[1]], most_pods=most_pods)
+        return cls([*built_in[0], *discover(), *also, *built_in[1]], most_pods=most_pods)
+
+    def without(self, name: str) -> Pipeline:
+        """Return the same plugins without that of a name; itself if it has none of it."""
+        kept = [plugin for plugin in self.plugins if plugin.name != name]
+        return self if len(kept) == len(self.plugins) else Pipeline(kept, most_pods=self.most_pods)
 
     def plan(self, job: Job, runtime: Runtime) -> Plan:
         """Return the plan with every plugin's writes in it.

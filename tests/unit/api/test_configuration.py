@@ -63,7 +63,8 @@ def test_reads_the_file_that_the_reference_ships() -> None:
 
 
 def test_a_feature_gate() -> None:
-    assert not load("").enabled("TrainJobStatus")
+    assert load("").enabled("TrainJobStatus")
+    assert load(HEAD + "featureGates: {TrainJobStatus: true}").enabled("TrainJobStatus")
     assert not load(HEAD + "featureGates: {TrainJobStatus: false}").enabled("TrainJobStatus")
 
 
@@ -93,7 +94,6 @@ def test_patches_may_be_held_to_some_fields() -> None:
         (HEAD + "statusServer: {burst: -1}", "statusServer.burst: is -1"),
         (HEAD + "controller: {groupKindConcurrency: {Pod: 0}}", "controller.groupKindConcurrency[Pod]: is 0"),
         (HEAD + "featureGates: {Turbo: true}", "featureGates.Turbo: is not known"),
-        (HEAD + "featureGates: {TrainJobStatus: true}", "featureGates.TrainJobStatus: cannot be true"),
         (HEAD + "tls: {minVersion: '1.4'}", "tls.minVersion: is '1.4': write one of 1.0, 1.1, 1.2, 1.3"),
         (HEAD + "leaderElection: {leaseDuration: soon}", "leaderElection.leaseDuration: 'soon' is no duration"),
         (HEAD + "leaderElection: {leaseDuration: 10s}", "leaseDuration: must be longer than renewDeadline"),

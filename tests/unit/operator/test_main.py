@@ -14,7 +14,15 @@ import pytest
 
 from tests.unit.kube.ticking import TickingClock
 from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, train_job
-from trainplane.api.configuration import CertManagement, Configuration, Health, LeaderElection, Metrics, Webhook
+from trainplane.api.configuration import (
+    CertManagement,
+    Configuration,
+    Health,
+    LeaderElection,
+    Metrics,
+    StatusServer,
+    Webhook,
+)
 from trainplane.kube.lease import LEASES, LeadershipLostError
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.server import FakeServer
@@ -37,6 +45,7 @@ def settings(**parts: Any) -> Settings:
         "metrics": Metrics(bind_address="127.0.0.1:0", secure_serving=False),
         "health": Health(health_probe_bind_address="127.0.0.1:0"),
         "cert_management": CertManagement(enable=True),
+        "status_server": StatusServer(port=0),
         **parts,
     }
     return Settings(configuration=Configuration(**chosen), shutdown_delay=0.0)
@@ -174,7 +183,11 @@ async def test_a_leader_that_loses_its_lease_ends(server: FakeServer) -> None:
 
 
 async def test_no_servers_where_the_file_says_so(server: FakeServer) -> None:
-    parts = {"metrics": Metrics(bind_address="0"), "health": Health(health_probe_bind_address="0")}
+    parts = {
+        "metrics": Metrics(bind_address="0"),
+        "health": Health(health_probe_bind_address="0"),
+        "feature_gates": {"TrainJobStatus": False},
+    }
     async with running(server, **parts) as operator:
         assert operator._listeners() == []
         await until(operator.manager.ready.is_set)

@@ -96,8 +96,10 @@ def test_the_gates_of_flags_go_before_the_files(tmp_path: Path) -> None:
     tree = {**yaml.safe_load(SHIPPED), "featureGates": {"TrainJobStatus": False}}
     path = write(tmp_path, yaml.safe_dump(tree))
     assert parse([f"--config={path}"], {}).workers("TrainJob") == 5
-    with pytest.raises(ConfigurationError, match="TrainJobStatus: cannot be true"):
-        parse([f"--config={path}", "--feature-gates=TrainJobStatus=true"], {})
+    assert not parse([f"--config={path}"], {}).configuration.enabled("TrainJobStatus")
+    assert parse([f"--config={path}", "--feature-gates=TrainJobStatus=true"], {}).configuration.enabled(
+        "TrainJobStatus"
+    )
 
 
 @pytest.mark.parametrize(

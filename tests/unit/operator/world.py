@@ -111,11 +111,12 @@ class MemoryClient(Client):
         tree = msgspec.json.decode(encode(obj))
         key = Key(tree["metadata"].get("namespace") or "", tree["metadata"]["name"])
         manager = options["field_manager"]
-        asked = Asked("apply", resource.plural, key.name, body=tree)
+        sub = options.get("subresource") or ""
+        asked = Asked("apply", resource.plural, key.name, sub, body=tree)
 
         def act() -> Tree:
             return self.storage.apply(
-                collection_of(resource), key, tree, manager=manager, force=True, subresource="", dry_run=False
+                collection_of(resource), key, tree, manager=manager, force=True, subresource=sub, dry_run=False
             )
 
         return self._record_write(asked, act, options)

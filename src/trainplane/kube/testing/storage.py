@@ -184,8 +184,8 @@ class Storage:
             merged = merge_patch(before, content)
             for leaf in dropped:
                 _drop(merged, leaf)
-            if not obj.get("metadata", {}).get("resourceVersion"):
-                merged["metadata"] = {**merged["metadata"], "resourceVersion": before["metadata"]["resourceVersion"]}
+            version = obj.get("metadata", {}).get("resourceVersion") or before["metadata"]["resourceVersion"]
+            merged["metadata"] = {**merged["metadata"], "resourceVersion": version}
             after = self.update(collection, key, merged, subresource=subresource, dry_run=dry_run)
         if not dry_run:
             self.applied[slot] = leaves

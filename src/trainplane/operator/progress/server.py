@@ -1,0 +1,133 @@
+"""The status server: one route, answered with the request's own words or with a Status that says what is wrong.
+
+A TrainJob that is over keeps the progress that it ended with: later reports are refused with 409, and so are those of
+one that is being deleted. Where the TrainJob is not run by this operator there is none to report to: 404.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from aiohttp import web
+
+from trainplane.api import names
+from trainplane.api.errors import DecodeError
+from trainplane.kube.errors import KubeError
+from trainplane.kube.listener import Listener, body_of, path_of
+from trainplane.lifecycle.conditions import is_finished
+from trainplane.operator.progress.refusal import RefusalError
+from trainplane.operator.progress.report import BODY_LIMIT, job_of, read_report
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+
+    from trainplane.api.trainjob import TrainJob
+    from trainplane.kube.listener import ListenerSettings
+    from trainplane.kube.resource import Key
+    from trainplane.operator.progress.callers import Callers
+    from trainplane.operator.progress.reports import Reports
+    from trainplane.operator.stores import Stores
+
+log = logging.getLogger(__name__)
+
+HANDLER_SECONDS: Final = 9.0
+"""Seconds for one request: just under the ten after which the reference gives an answer up."""
+
+LATER: Final = 5.0
+"""Seconds after which to report again, where that may help: as often as clients report anyway."""
+
+_JSON: Final = {"Content-Type": "application/json"}
+
+
+class StatusServer:
+    """Takes reports. Start and stop it through its `listener`."""
+
+    def __init__(
+        self,
+        settings: ListenerSettings,
+        callers: Callers,
+        reports: Reports,
+        stores: Stores,
+        *,
+        tls: ssl.SSLContext | None,
+        is_synced: Callable[[], bool],
+        answered: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._callers = callers
+        self._reports = reports
+        self._stores = stores
+        self._is_synced = is_synced
+        self._answered = answered
+        self.listener = Listener(self._serve, settings, tls=tls)
+
+    async def _serve(self, request: web.BaseRequest) -> web.Response:
+        try:
+            async with asyncio.timeout(HANDLER_SECONDS):
+                response = web.Response(body=await self._answer(request), headers=_JSON)
+        except Exception as error:  # noqa: BLE001 whatever happens becomes a Status
+            refusal = _refusal(error)
+            response = web.Response(status=refusal.code, body=msgspec.json.encode(refusal.status()), headers=_JSON)
+            if refusal.retry_after is not None:
+                response.headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
+        self._answered(response.status)
+        return response
+
+    async def _answer(self, request: web.BaseRequest) -> bytes:
+        key = job_of(path_of(request)) if request.method == "POST" else None
+        if key is None:
+            raise RefusalError(404, f"progress is reported by POST to {names.status_path('NAMESPACE', 'NAME')}")
+        if (request.content_length or 0) > BODY_LIMIT:
+            raise _too_large()
+        user = await self._callers.identify(request.headers.get("Authorization", ""), key, request.remote or "")
+        job = self._job(key)
+        await self._callers.check_member(user, key, self._jobset_uid(key, job))
+        try:
+            body = await body_of(request, BODY_LIMIT)
+        except web.HTTPRequestEntityTooLarge:
+            raise _too_large() from None
+        report = read_report(body)
+        if report is None:
+            return b"{}"
+        if is_finished(job.status.conditions):
+            raise RefusalError(409, f"TrainJob {key} is over: it keeps the progress that it ended with")
+        self._reports.take(key, job.metadata.uid, report)
+        return msgspec.json.encode({"trainerStatus": report.status})
+
+    def _job(self, key: Key) -> TrainJob:
+        if not self._is_synced():
+            text = "this replica has just begun, and does not know all TrainJobs yet"
+            raise RefusalError(503, text, retry_after=LATER)
+        try:
+            found = self._stores.train_job(key)
+        except DecodeError:
+            found = None
+        if found is None or found.view.spec.managed_by != names.MANAGED_BY_TRAINER:
+            raise RefusalError(404, f"there is no TrainJob {key} that this operator runs")
+        if found.view.metadata.deletion_timestamp is not None:
+            raise RefusalError(409, f"TrainJob {key} is being deleted")
+        return found.view
+
+    def _jobset_uid(self, key: Key, job: TrainJob) -> str:
+        """Return the uid of the JobSet that a TrainJob controls; empty if there is none."""
+        jobset = self._stores.job_set(key)
+        by = jobset.meta.controller if jobset is not None else None
+        return jobset.meta.uid if jobset is not None and by is not None and by.uid == job.metadata.uid else ""
+
+
+def _too_large() -> RefusalError:
+    return RefusalError(413, f"a report of more than {BODY_LIMIT} bytes is not read: report fewer metrics")
+
+
+def _refusal(error: Exception) -> RefusalError:
+    """Return what an error means for the caller; of what is not the caller's doing, no more than that it happened."""
+    if isinstance(error, RefusalError):
+        return error
+    if isinstance(error, KubeError | TimeoutError):
+        log.warning("a caller could not be judged", extra={"error": repr(error)})
+        return RefusalError(503, "the API server did not say who this is: report again later", retry_after=LATER)
+    log.error("a report could not be answered", exc_info=error)
+    return RefusalError(500, "the status server failed; its log has the details")
