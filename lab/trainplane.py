@@ -1,4 +1,4 @@
-"""Our operator on a cluster: its CRDs, the process beside the API server, its webhooks.
+"""Our operator on a cluster: its CRDs, the process beside the API server, its webhooks, its Service for pods.
 
 The lab starts it as an admin would, by `python -m trainplane.operator` and a settings file, under its service account
 and the roles that we ship; it imports nothing of it.
@@ -29,6 +29,8 @@ PLURALS = ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
 WEBHOOK_PORT = 9446
 HEALTH_PORT = 8096
 METRICS_PORT = 8446
+STATUS_PORT = 10446
+SERVICE = f"{ACCOUNT}.{NAMESPACE}.svc"
 
 
 def install_crds(cluster: Cluster) -> None:
@@ -44,15 +46,22 @@ def install(
     workers: int | None = None,
     with_crds: bool = True,
     with_webhooks: bool = True,
+    with_progress: bool = True,
     settings: dict[str, Any] | None = None,
 ) -> Process:
-    """Install our operator and wait until it is ready; `settings` adds to its configuration file."""
+    """Install our operator and wait until it is ready; `settings` adds to its configuration file.
+
+    Pods report progress, as they do by default; without it, the operator does what the reference does by default.
+    """
     if with_crds:
         install_crds(cluster)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(*rights())
     config = cluster.folder / f"{ENGINE}.yaml"
-    config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **(settings or {})}))
+    gates = {} if with_progress else {"featureGates": {"TrainJobStatus": False}}
+    config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **gates, **(settings or {})}))
+    if with_progress:
+        cluster.apply(*status_service(cluster))
     command = [
         *(sys.executable, "-m", "trainplane.operator"),
         f"--config={config}",
@@ -94,12 +103,36 @@ def configuration(*, qps: float | None = None, workers: int | None = None) -> di
         "metrics": {"bindAddress": f"127.0.0.1:{METRICS_PORT}", "secureServing": False},
         "health": {"healthProbeBindAddress": f"127.0.0.1:{HEALTH_PORT}"},
         "certManagement": {"enable": False},
+        "statusServer": {"port": STATUS_PORT},
     }
     if qps is not None:
         tree["clientConnection"] = {"qps": qps, "burst": int(qps * 2)}
     if workers is not None:
         tree["controller"] = {"groupKindConcurrency": {f"TrainJob.{GROUP}": workers}}
     return tree
+
+
+def status_service(cluster: Cluster, *ports: int) -> list[dict[str, Any]]:
+    """Return the Service by which pods reach the operator, and that it is on the node, not in a pod; on which ports."""
+    place: dict[str, Any] = {"name": ACCOUNT, "namespace": NAMESPACE}
+    ports = ports or (STATUS_PORT,)
+    service = {"ports": [{"name": "status-server", "port": STATUS_PORT, "protocol": "TCP"}]}
+    slices = [
+        {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                **place,
+                "name": f"{ACCOUNT}-{number}",
+                "labels": {"kubernetes.io/service-name": ACCOUNT},
+            },
+            "addressType": "IPv4",
+            "ports": [{"name": "status-server", "port": port, "protocol": "TCP"}],
+            "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
+        }
+        for number, port in enumerate(ports)
+    ]
+    return [{"apiVersion": "v1", "kind": "Service", "metadata": place, "spec": service}, *slices]
 
 
 def kubeconfig(cluster: Cluster) -> Path:
@@ -127,9 +160,11 @@ def policies() -> list[dict[str, Any]]:
 
 
 def _certificates(cluster: Cluster) -> str:
-    """Put the cluster's serving certificate where the operator looks, under the names that it expects."""
+    """Put a serving certificate and its authority where the operator looks, under the names that it expects."""
     folder = cluster.folder / f"{ENGINE}-certs"
     folder.mkdir(exist_ok=True)
-    (folder / "tls.crt").write_bytes(cluster.webhook_pair.certificate.read_bytes())
-    (folder / "tls.key").write_bytes(cluster.webhook_pair.key.read_bytes())
+    pair = cluster.issue_serving(f"{ENGINE}-serving", ACCOUNT, (SERVICE, "localhost", "127.0.0.1", cluster.address))
+    (folder / "tls.crt").write_bytes(pair.certificate.read_bytes())
+    (folder / "tls.key").write_bytes(pair.key.read_bytes())
+    (folder / "ca.crt").write_bytes(cluster.authority.read_bytes())
     return str(folder)

@@ -52,7 +52,7 @@ def _reference_lifted(cluster: Cluster) -> str:
 
 
 def _ours(cluster: Cluster) -> str:
-    trainplane.install(cluster)
+    trainplane.install(cluster, with_progress=False)
     return trainplane.ENGINE
 
 

@@ -46,7 +46,7 @@ def our_cluster() -> Iterator[Cluster]:
     try:
         jobset.install(cluster)
         gangs.install(cluster)
-        trainplane.install(cluster, qps=QPS)
+        trainplane.install(cluster, qps=QPS, with_progress=False)
         yield cluster
     finally:
         cluster.down()
