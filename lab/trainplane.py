@@ -112,27 +112,28 @@ def configuration(*, qps: float | None = None, workers: int | None = None) -> di
     return tree
 
 
-def status_service(cluster: Cluster, *ports: int) -> list[dict[str, Any]]:
-    """Return the Service by which pods reach the operator, and that it is on the node, not in a pod; on which ports."""
-    place: dict[str, Any] = {"name": ACCOUNT, "namespace": NAMESPACE}
-    ports = ports or (STATUS_PORT,)
-    service = {"ports": [{"name": "status-server", "port": STATUS_PORT, "protocol": "TCP"}]}
-    slices = [
-        {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {
-                **place,
-                "name": f"{ACCOUNT}-{number}",
-                "labels": {"kubernetes.io/service-name": ACCOUNT},
-            },
-            "addressType": "IPv4",
-            "ports": [{"name": "status-server", "port": port, "protocol": "TCP"}],
-            "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
-        }
-        for number, port in enumerate(ports)
-    ]
-    return [{"apiVersion": "v1", "kind": "Service", "metadata": place, "spec": service}, *slices]
+def status_service(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the Service by which pods reach the operator, and where that is: on the node, not in a pod."""
+    port = {"name": "status-server", "port": STATUS_PORT, "protocol": "TCP"}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
+        "spec": {"ports": [port]},
+    }
+    place = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": ACCOUNT,
+            "namespace": NAMESPACE,
+            "labels": {"kubernetes.io/service-name": ACCOUNT},
+        },
+        "addressType": "IPv4",
+        "ports": [port],
+        "endpoints": [{"addresses": [cluster.address], "conditions": {"ready": True}}],
+    }
+    return [service, place]
 
 
 def kubeconfig(cluster: Cluster) -> Path:

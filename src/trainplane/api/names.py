@@ -219,6 +219,8 @@ FLUX_NETWORK_DEVICE: Final = "FLUX_NETWORK_DEVICE"
 FLUX_QUEUE_POLICY: Final = "FLUX_QUEUE_POLICY"
 
 STATUS_URL: Final = "KUBEFLOW_TRAINER_SERVER_URL"
+STATUS_FILE: Final = "TRAINPLANE_STATUS_FILE"
+"""Where a job on this machine, which has no server to report to, writes its progress; a variable of ours."""
 STATUS_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
 STATUS_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 the name of a variable, not a secret
 

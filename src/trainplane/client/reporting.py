@@ -39,9 +39,12 @@ class Reporter:
 
     def report(self, status: Mapping[str, Any], *, is_last: bool = False) -> bool:
         """Send a status; return whether it arrived. Never raises: progress must not stop a training."""
+        file = os.environ.get(names.STATUS_FILE)
         url, token_file = os.environ.get(names.STATUS_URL), os.environ.get(names.STATUS_TOKEN)
-        if not url or not token_file or not self._may_send(is_last=is_last):
+        if not (file or (url and token_file)) or not self._may_send(is_last=is_last):
             return False
+        if not url or not token_file:
+            return _keep(str(file), status)
         try:
             answer, reason = _post(url, token_file, {"trainerStatus": dict(status)})
         except (OSError, ValueError, RuntimeError) as error:
@@ -97,6 +100,21 @@ def _status(percent: int | None, seconds: int | None, metrics: Mapping[str, Any]
             for name, value in list(metrics.items())[:MAX_METRICS]
         ]
     return status
+
+
+def _keep(file: str, status: Mapping[str, Any]) -> bool:
+    """Write a status to a file, whole or not at all; tell whether that could be."""
+    import json  # noqa: PLC0415 as below
+
+    partial = f"{file}.{os.getpid()}"
+    try:
+        with open(partial, "w", encoding="utf-8") as target:  # noqa: PTH123 pathlib is slow to load
+            json.dump(status, target)
+        os.replace(partial, file)  # noqa: PTH105 the same
+    except (OSError, ValueError) as error:
+        _log.warning("progress was not reported", extra={"file": file, "error": str(error)})
+        return False
+    return True
 
 
 def _post(url: str, token_file: str, body: Mapping[str, Any]) -> tuple[int, str]:

@@ -153,6 +153,7 @@ def _job_stub() -> dict[str, File]:
         "__init__.py": here / "job_stub.py",
         "options.py": here / "job_stub.py",
         "client/__init__.py": here / "job_stub.py",
+        "progress.py": room / "progress.py",
         "client/reporting.py": room / "client" / "reporting.py",
         "api/__init__.py": room / "api" / "__init__.py",
         "api/names.py": room / "api" / "names.py",

@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import ipaddress
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.client.backends.container import options
 from trainplane.client.backends.container.engine import engine_of, last_line, unnamed_file
 from trainplane.client.backends.local import machine
 from trainplane.client.backends.local.events import ignored
 from trainplane.client.backends.local.runner import Exit, WaitingError
+from trainplane.client.backends.local.volumes import Mount
 from trainplane.client.errors import EngineError, InvalidError
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 NETWORKS: Final = ipaddress.IPv4Network("10.192.0.0/11")
 """Where networks of jobs are taken from."""
+_REPORTS: Final = "/var/run/trainplane"
+"""Where a container has the folder in which it reports progress."""
 _TRIES: Final = 20
 _RESERVED: Final = 2
 """Addresses of a network that no pod has: its own, and the gateway's."""
@@ -113,9 +118,10 @@ class ContainerRunner:
         network = {"name": self._settings["network"], "ip": self.address(launch.place)}
         if not launch.alone:
             network = {"container": await self._first_of(launch)}
-        variables = options.Variables.of(launch.variables)
+        report = {names.STATUS_FILE: f"{_REPORTS}/{self._folder.progress.name}"}
+        variables = options.Variables.of({**launch.variables, **report})
         made = options.create_options(
-            launch,
+            replace(launch, mounts=(*launch.mounts, Mount(self._folder.progress.parent, _REPORTS))),
             uid=plan.uid,
             gpus=machine.gpu_numbers(plan, launch.place, launch.container),
             network=network,

@@ -14,6 +14,7 @@ STATE/process/jobs/NAME/
   wake              a named pipe: a byte makes the supervisor look at trainjob.json again
   version           grows with each change that a client can see
   work/             working directories and volumes
+  work/progress/    what the training reports of its progress; the training's own, so nobody believes what is in it
 ```
 
 A file is replaced as a whole, so a reader sees the old or the new one. That the supervisor lives is told by the lock,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _PRIVATE: Final = 0o600
+_PROGRESS_BYTES: Final = 64 << 10
+"""Bytes of a report of progress, as on a cluster."""
 _OTHERS: Final = 0o077
 _WRITABLE_TO_OTHERS: Final = 0o022
 
@@ -67,6 +70,11 @@ class JobFolder:
     def work(self) -> Path:
         """Where working directories and volumes lie."""
         return self.path / "work"
+
+    @property
+    def progress(self) -> Path:
+        """The file in which the training reports its progress; alone in a folder that a container may have."""
+        return self.work / "progress" / "progress.json"
 
     @property
     def log(self) -> Path:
@@ -100,6 +108,8 @@ class JobFolder:
         shutil.rmtree(draft.path, ignore_errors=True)
         for folder in (draft.path, draft.path / "pods", draft.work):
             folder.mkdir(mode=0o700)
+        draft.progress.parent.mkdir()
+        draft.progress.parent.chmod(0o777)  # a container's user may be any, and others do not get as far as here
         for name, document in documents.items():
             draft.write(name, document)
         os.mkfifo(draft.wake, _PRIVATE)
@@ -153,7 +163,26 @@ class JobFolder:
         """Return the TrainJob with its status, or None if it is gone."""
         job = self.read("trainjob")
         status = self.read("status") if job else None
+        told = self._read_progress() if job else None
+        if told is not None:
+            status = {**(status or {}), "trainerStatus": told}
         return {**job, "status": status} if job and status else job
+
+    def _read_progress(self) -> Tree | None:
+        """Return what the training reported, if that is a small file with an object in it: it may be anything."""
+        try:
+            file = os.open(self.progress, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return None
+        with os.fdopen(file, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
+            content = opened.read(_PROGRESS_BYTES + 1)
+        try:
+            told = json.loads(content) if len(content) <= _PROGRESS_BYTES else None
+        except (ValueError, RecursionError):
+            return None
+        return told if isinstance(told, dict) else None
 
     def read_pods(self) -> list[Tree]:
         """Return the Pods, oldest first."""

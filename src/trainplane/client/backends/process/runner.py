@@ -153,6 +153,7 @@ class ProcessRunner:
             **_gpu_variables(machine.gpu_numbers(self._plan, launch.place, launch.container)),
             **{name: _relocated(path, launch.mounts) for name, path in _DATA.items()},
             **self._localised(self._addresses.variables(self._ranked(launch.variables)), launch.mounts),
+            names.STATUS_FILE: str(self._folder.progress),
             processes.MARK: launch.identity,
         }
         variables["PATH"] = f"{self._bin}{os.pathsep}{variables.get('PATH', os.defpath)}"
