@@ -252,6 +252,7 @@ STATUS_CA_KEY: Final = "ca.crt"
 STATUS_TOKEN_FILE: Final = "token"  # noqa: S105 the name of a file
 
 SNAPSHOT_KEY: Final = "runtime"
+HISTORY_KEY: Final = "metrics"
 
 CODE_NODE: Final = "node"
 """The first argument of a TrainJob that ships code: what the program does that is its command."""

@@ -186,7 +186,7 @@ class Operator:
             (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
         ]
         if self.progress is not None:
-            handlers[-1][1].append(self.progress.reports.changed)
+            handlers[-1][1].append(self.progress.changed)
         return [
             Reflector(
                 self.client,

@@ -7,8 +7,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from trainplane.kube.certificates import ManagedCertificates
+from trainplane.operator.progress import history
 from trainplane.operator.progress.authority import Authority
 from trainplane.operator.progress.callers import Callers
+from trainplane.operator.progress.history import History
 from trainplane.operator.progress.reports import CONTROLLER, WRITERS, Reports
 from trainplane.operator.progress.server import StatusServer
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.metrics import Metrics
+    from trainplane.kube.store import Change
     from trainplane.operator.apply import Writer
     from trainplane.operator.settings import Settings
     from trainplane.operator.stores import Stores
@@ -66,6 +69,8 @@ class Progress:
             is_synced=is_synced,
             answered=lambda code: answers.labels(str(code)).inc(),
         )
+        self.history = History(client, writer, stores.train_jobs, clock, leads=leads, observer=metrics)
+        metrics.controller(history.CONTROLLER, queue=self.history.controller.queue, workers=history.WRITERS)
         configuration = settings.configuration
         service = f"{configuration.cert_management.webhook_service_name}.{settings.namespace}.svc"
         address = f"https://{service}:{configuration.status_server.port}"
@@ -76,6 +81,12 @@ class Progress:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.reports.run(), name="progress")
             group.create_task(self.authority.run(), name="authority")
+            group.create_task(self.history.controller.run(), name="history")
+
+    def changed(self, change: Change) -> None:
+        """Take in a change of the TrainJob store."""
+        self.reports.changed(change)
+        self.history.changed(change)
 
     def check(self) -> str | None:
         """Return why pods cannot report yet."""
