@@ -118,6 +118,8 @@ class TrainJob(Shown):
     finished: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    metrics_history: Mapping[str, tuple[tuple[datetime, float], ...]] = field(default_factory=dict, compare=False)
+    """The last points of each metric that it reported, at most 64, spread over its time; `get_job` brings them."""
 
 
 @dataclass

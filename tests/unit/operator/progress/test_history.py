@@ -88,13 +88,14 @@ class Scene:
         self.storage = storage or Storage()
         self.client = MemoryClient(self.storage)
         self.stores = Stores()
-        self.leads = True
+        self.leads = storage is None
         writer = Writer(self.client, lambda: self.leads)
         self.history = History(self.client, writer, self.stores.train_jobs, self.clock, leads=lambda: self.leads)
         self.seen = 0
         if storage is None:
             self.storage.put(COLLECTION, train_job())
         self.sync()
+        self.leads = True  # it followed until now
 
     def sync(self) -> None:
         store = self.stores.train_jobs

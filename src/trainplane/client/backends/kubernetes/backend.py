@@ -17,6 +17,7 @@ from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
+from trainplane.client.reading.history import read_history
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
@@ -27,12 +28,13 @@ from trainplane.kube.clock import SystemClock
 from trainplane.kube.loading import load_config
 from trainplane.kube.transport import TransportSettings
 from trainplane.lifecycle.conditions import conditions_of, is_finished
-from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
+from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Mapping, Sequence
 
     from trainplane.api.tree import Tree
+    from trainplane.client.reading.history import Points
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
@@ -211,7 +213,17 @@ class KubernetesBackend:
             found = read_job(job, pods, runtime=runtime, view=view)
             if is_finished(conditions_of(job)) and found.cause and found.cause.step is None:
                 found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
+        if found.progress is not None:
+            found.metrics_history = await self._history(name)
         return found
+
+    async def _history(self, name: str) -> Mapping[str, Points]:
+        """Return the points of a TrainJob's metrics; none where there are none, or we may not see them."""
+        try:
+            kept = await self._client.get(CONFIG_MAPS, names.history_name(name), self.namespace)
+        except kube.KubeError:
+            return {}
+        return read_history(kept)
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Yield the TrainJob as it is, then after each change that shows, until it is deleted."""
