@@ -132,6 +132,10 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
 	$(LIVE) --suite sdk tests/sdk
 
+.PHONY: progress
+progress: engines images $(OFFICIAL) ## pods that report: the official SDK, ours, those who may not, and many at once (FULL=1: 2,000)
+	$(LIVE) --suite progress tests/progress
+
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench benchmarks/operator

@@ -28,6 +28,8 @@ from trainplane.kube.resource import PODS, Resource
 NAMESPACE = "reporting"
 PERIOD = 5.0
 WRITERS = 32
+LAST_SECONDS = 30.0
+"""Seconds within which the last report of each must be there: one turn of ten seconds for each replica, and some."""
 TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
 JOB_SETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
 JOBS = Resource("batch", "v1", "jobs", "Job")
@@ -153,11 +155,13 @@ async def main(kubeconfig: str, jobs: int, seconds: float, result: Path, urls: l
         await crowd.run(seconds)
         ended = time.time()
         result.with_suffix(".reported").touch()
-        await asyncio.sleep(12 if len(urls) == 1 else 23)
-        lost = 0
-        for job in await client.list_all(TRAIN_JOBS, NAMESPACE):
-            shown = ((job.get("status") or {}).get("trainerStatus") or {}).get("progressPercentage")
-            lost += shown != crowd.last.get(job["metadata"]["name"])
+        lost = jobs
+        while lost and time.time() < ended + LAST_SECONDS:
+            await asyncio.sleep(1)
+            lost = 0
+            for job in await client.list_all(TRAIN_JOBS, NAMESPACE):
+                shown = ((job.get("status") or {}).get("trainerStatus") or {}).get("progressPercentage")
+                lost += shown != crowd.last.get(job["metadata"]["name"])
     waits = sorted(crowd.waits)
     figures = {
         "began": began,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from lab import trainplane
 from lab.paths import REPOSITORY
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
+from tests.size import FULL
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.options import Name
 from trainplane.client.types.trainers import CustomTrainer
@@ -157,7 +158,7 @@ async def test_a_new_authority_reaches_a_trainjob_that_runs(stage: Stage) -> Non
     async with asyncio.timeout(PATIENCE):
         while trusted() != bundle.decode():  # noqa: ASYNC110 nobody tells
             await asyncio.sleep(0.5)
-        while True:  # the kubelet brings it within a minute or two
+        while FULL:  # the kubelet brings it within a minute or two
             read = await stage.client.exec(stage.namespace, pod, ["cat", f"{_MINE.removesuffix('token')}ca.crt"])
             if read.stdout == bundle:
                 break

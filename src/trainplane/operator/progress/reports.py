@@ -28,6 +28,7 @@ from trainplane.operator.stores import Written
 from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
+    from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.controller import Result
@@ -88,8 +89,8 @@ class Reports:
         self._held: dict[Key, Held] = {}
         self._written: dict[Key, float] = {}
         """When a TrainJob's progress was last written, by anybody; forgotten when that no longer matters."""
-        self._sent: dict[Key, str] = {}
-        """The time in what we wrote last, by which our own writes are known in the mirror."""
+        self._sent: dict[Key, Tree] = {}
+        """What we wrote last, by which our own writes are known in the mirror."""
         self._by_others: dict[Key, float] = {}
         """When another replica was seen to have written."""
         self._behind: dict[Key, int] = {}
@@ -124,7 +125,7 @@ class Reports:
         elif bytes(after.trainer_status) not in (bytes(before.trainer_status), bytes(_NONE)):
             now = self._clock.monotonic()
             self._written[key] = now
-            if _moment_of(after.trainer_status) != self._sent.get(key):
+            if msgspec.json.decode(after.trainer_status) != self._sent.get(key):
                 self._by_others[key] = now
 
     async def run(self) -> None:
@@ -163,9 +164,9 @@ class Reports:
         return await self._write(key, held, entry)
 
     async def _write(self, key: Key, held: Held, entry: Entry) -> Result:
-        before = self._written.get(key)
-        self._written[key] = self._clock.monotonic()
-        self._sent[key] = held.report.status["lastUpdatedTime"]
+        before, mine = self._written.get(key), self._clock.monotonic()
+        self._written[key] = mine
+        self._sent[key] = held.report.status
         tree = {
             "apiVersion": TRAIN_JOBS.api_version,
             "kind": TRAIN_JOBS.kind,
@@ -178,14 +179,14 @@ class Reports:
             )
         except ConflictError:
             self._behind[key] = entry.resource_version
-            self._restore(key, before)
+            self._restore(key, before, mine)
             return RequeueAfter(CATCH_UP_SECONDS)
         except NotFoundError:
             pass  # deleted meanwhile
         except InvalidError as error:  # the CRD that is installed knows rules that ours does not
             log.warning("progress was refused", extra={"trainjob": str(key), "error": str(error)})
         except BaseException:
-            self._restore(key, before)
+            self._restore(key, before, mine)
             raise
         self._prune()
         if self._held.get(key) is held:
@@ -193,9 +194,12 @@ class Reports:
             return DONE
         return RequeueAfter(INTERVAL)
 
-    def _restore(self, key: Key, written: float | None) -> None:
+    def _restore(self, key: Key, written: float | None, mine: float) -> None:
+        """Take back that we wrote, unless the mirror has shown another's write meanwhile: that one counts."""
+        if self._written.get(key) is not mine:
+            return
         if written is None:
-            self._written.pop(key, None)
+            del self._written[key]
         else:
             self._written[key] = written
 

@@ -234,6 +234,26 @@ async def test_two_replicas_at_the_same_moment_write_one() -> None:
         assert len(here.replicas[0].reports) == len(here.replicas[1].reports) == 0
 
 
+async def test_a_write_that_is_refused_after_the_others_was_seen_waits_from_that() -> None:
+    """The watch may bring the other's write before our own request is answered."""
+    async with scene(2) as here:
+        first, second = here.replicas
+        apply = second.client.apply
+
+        async def late(*given: Any, **options: Any) -> Any:
+            first.report(2)
+            await here.clock.sleep(0.3)
+            second.sync()
+            return await apply(*given, **options)
+
+        second.client.apply = late  # type: ignore[method-assign]
+        second.report(1)
+        await here.run(2)
+        second.client.apply = apply  # type: ignore[method-assign]
+        await here.run(INTERVAL - 3)
+        assert here.stored == 1
+
+
 async def test_the_older_of_two_reports_gives_way() -> None:
     async with scene(2) as here:
         first, second = here.replicas
