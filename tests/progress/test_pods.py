@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import shlex
 import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from lab import trainplane
 from lab.paths import REPOSITORY
+from tests.progress import loop
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
 from tests.size import FULL
 from trainplane.client.aio import AsyncTrainerClient
@@ -72,7 +73,7 @@ async def test_the_official_sdk_reports_unchanged(stage: Stage) -> None:
     folders = [sys.base_prefix, str(OFFICIAL)]  # its Python with all that it needs, as they are on this machine
     volumes = [{"name": f"sdk-{n}", "hostPath": {"path": path}} for n, path in enumerate(folders)]
     mounts = [{"name": f"sdk-{n}", "mountPath": path, "readOnly": True} for n, path in enumerate(folders)]
-    shell = f"{OFFICIAL}/bin/python -c {json.dumps(program)}; {WAITING}"
+    shell = f"{OFFICIAL}/bin/python -c {shlex.quote(program)}; {WAITING}"
     stage.apply(runtime("official", shell, volumes=volumes, container={"volumeMounts": mounts}))
     await stage.backend.submit(train_job("official", "official"))
     job = await shown(stage, "official", lambda job: job.progress)
@@ -89,23 +90,18 @@ async def test_the_official_sdk_reports_unchanged(stage: Stage) -> None:
 
 
 async def test_our_own_sdk_reports_and_the_last_word_stays(stage: Stage) -> None:
-    def train() -> None:
-        from trainplane import update_trainjob_status  # noqa: PLC0415 shipped with the function
-
-        for step in range(1, 5):
-            sent = update_trainjob_status(step * 25, 10 * (4 - step), {"loss": 1 / step})
-            print("step", step, sent)  # noqa: T201 its log
-
     stage.apply(runtime("plain", "true"))
     client = AsyncTrainerClient(backend=stage.backend)
-    await client.train("plain", trainer=CustomTrainer(train), options=[Name("ours")])
+    await client.train("plain", trainer=CustomTrainer(loop.train), options=[Name("ours")])
     assert (await client.wait_for_job_status("ours", timeout=PATIENCE)).status == "Complete"
     assert [line.text for line in await stage.logs("ours")] == [
         *("step 1 True", "step 2 False", "step 3 False", "step 4 True"),
     ]
     job = await shown(stage, "ours", lambda job: job.progress and job.progress.percent == 100)
     assert job.progress is not None
-    assert job.progress.metrics == {"loss": "0.25"}
+    assert job.progress.metrics == {"step": "4", "loss": "0.25"}
+    history = (await shown(stage, "ours", lambda job: job.metrics_history)).metrics_history
+    assert [value for _, value in history["progress"]][-1] == 100
 
 
 async def test_who_may_not_report(stage: Stage) -> None:
@@ -135,7 +131,8 @@ async def test_who_may_not_report(stage: Stage) -> None:
     async with asyncio.timeout(PATIENCE):
         while not stage.cluster.kubectl("get", "pod", theirs, f"--namespace={stage.namespace}", check=False).code:  # noqa: ASYNC110 nobody tells
             await asyncio.sleep(0.3)
-    assert await post(stage, mine, their_url, stolen) == 401, "its pod is gone"
+    # Its pod is gone. That the token was a good one may be remembered for a minute; that the pod is there is not.
+    assert await post(stage, mine, their_url, stolen) in {401, 403}
     assert (await stage.backend.get_job("theirs")).progress is None
 
 

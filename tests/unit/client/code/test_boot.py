@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.client.code.stage import Node, ship
+from trainplane import progress
 from trainplane.api import names
 from trainplane.client import reporting
 from trainplane.client.code import boot, job_stub
@@ -300,8 +301,8 @@ def test_what_is_shipped_of_ours_is_python_3_8(laptop: Laptop) -> None:
     laptop.write("uses2.py", "def train():\n    import trainplane\n")
     shipment = ship(laptop.function("uses2"))
     ours = [path.removeprefix("fallback/") for path in shipment.files if path.startswith("fallback/")]
-    assert len(ours) == 6
-    for file in (job_stub, reporting, names):
+    assert len(ours) == 7
+    for file in (job_stub, progress, reporting, names):
         ast.parse(Path(str(file.__file__)).read_text(), feature_version=(3, 8))
     assert job_stub.DATASET_PATH == names.PATH_DATASET
     assert job_stub.MODEL_PATH == names.PATH_MODEL
