@@ -8,6 +8,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from lab import jobset, kwok, reference, trainplane
 from lab.cluster import Cluster
 from lab.errors import LabError
@@ -66,6 +68,16 @@ class Stage:
             self.cluster.kubectl("delete", one["kind"], one["metadata"]["name"])
         self.cluster.kill("reference")
         trainplane.install(self.cluster, qps=500.0)
+        self.settle()
+
+    def turn_progress_off(self) -> None:
+        """Let ours make jobs as the reference does by default, from now on."""
+        config = self.cluster.folder / f"{trainplane.ENGINE}.yaml"
+        tree = yaml.safe_load(config.read_text())
+        config.write_text(yaml.safe_dump({**tree, "featureGates": {"TrainJobStatus": False}}))
+        self.cluster.kill(trainplane.ENGINE)
+        self.cluster.revive(trainplane.ENGINE)
+        trainplane.wait_ready(self.cluster)
         self.settle()
 
     def to_reference(self) -> None:

@@ -91,6 +91,7 @@ def test_ours_takes_over(stage: Stage, report: SuiteReport) -> None:
 
 def test_the_reference_takes_back(stage: Stage, report: SuiteReport) -> None:
     members = tuple(member for member in MEMBERS if member.returns)
+    stage.turn_progress_off()
     _begin(stage, BACK, members)
     before = stage.rested(THERE, BACK)
     statuses = _statuses(stage, BACK)
