@@ -73,8 +73,6 @@ OPERATOR: Final = (
           seldom={"get": "a container failed"}),
     Grant("A TrainJob's runtime is kept as it was at the beginning; pods know the status server by its authority",
           "jobs", "", ("configmaps",), ("create", "patch"), seldom={"get": "nobody remembers that runtime"}),
-    Grant("Is it a pod of this TrainJob that reports progress?", "jobs", "", ("pods",), (), when="progress",
-          seldom={"get": "the first report of a pod"}),
     Grant("Events tell users what happens", "jobs", "", ("events",), ("create",),
           seldom={"patch": "one that happens again is counted"}),
     Grant("Gangs of Volcano", "jobs", "scheduling.volcano.sh", ("podgroups",), (),

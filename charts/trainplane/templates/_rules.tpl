@@ -36,12 +36,6 @@
   verbs: [create, patch]
 {{- end }}
 
-{{- define "trainplane.rules.jobs.progress" -}}
-- apiGroups: ['']
-  resources: [pods]
-  verbs: [get]
-{{- end }}
-
 {{- define "trainplane.rules.secrets" -}}
 - apiGroups: ['']
   resources: [secrets]

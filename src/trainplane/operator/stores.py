@@ -165,9 +165,7 @@ _TRAINERS: Final = Index(_Spec, lambda jobset: (str(sum(one.trainers for one in 
 
 def _reports(jobset: _Spec) -> tuple[str, ...]:
     volumes = (
-        volume.name
-        for job in jobset.spec.replicated_jobs
-        for volume in job.template.spec.template.spec.volumes or ()
+        volume.name for job in jobset.spec.replicated_jobs for volume in job.template.spec.template.spec.volumes or ()
     )
     return ("yes",) if names.STATUS_VOLUME in volumes else ()
 

@@ -62,7 +62,7 @@ class Progress:
         self.authority = Authority(_reader(certificates), leads, writer, stores, clock)
         self.server = StatusServer(
             settings.status_server(),
-            Callers(self.client, clock),
+            Callers(self.client, stores.pods, clock),
             self.reports,
             stores,
             tls=serving.context,

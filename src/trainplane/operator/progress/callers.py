@@ -3,18 +3,18 @@
     token      signed by this cluster, not over, meant for this TrainJob's status       TokenReview
     namespace  of the TrainJob                                                          the account's name
     pod        that the token is bound to, by name and uid, and that is still there     TokenReview
-    TrainJob   the pod is of a Job, and of the JobSet that this TrainJob controls       the pod's labels, by uid
+    TrainJob   the pod is of the JobSet that this TrainJob controls                     the mirror of pods, by uid
 
 401 says that the token counts for nothing here, 403 that it is a good one of somebody else. A cluster's tokens carry
 their audience, pod and end in the clear, so what is no token, is over or names nothing is refused before anybody is
-asked; what is left costs the API server one TokenReview a minute for each pod, and one read of the pod in its life.
+asked; what is left costs the API server one TokenReview a minute for each pod.
 
 **What a tenant can forge.** Not a token: the API server signs it, for a pod that exists and that uses the account. Who
 may create pods in the namespace can create one with the labels of another TrainJob's pods and a token for its
 audience, and so report for that TrainJob; as they could delete its pods. Who has a token of one TrainJob, a token that
 is bound to no pod (`kubectl create token`), or a pod of another namespace, cannot.
 
-A token that is taken to another place counts until its pod is gone, plus the minute for which an answer is remembered.
+A token that is taken to another place counts until its pod is gone from the mirror.
 """
 
 from __future__ import annotations
@@ -25,25 +25,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.api import names
-from trainplane.kube.access import Remembered
-from trainplane.kube.errors import NotFoundError, TooManyRequestsError
-from trainplane.kube.resource import PODS
+from trainplane.kube.errors import TooManyRequestsError
+from trainplane.kube.resource import Key
 from trainplane.kube.tokenreview import LONGEST, Guesses, TokenReviewer
+from trainplane.operator.pods import SeenPod
 from trainplane.operator.progress.refusal import RefusalError
-from trainplane.operator.stores import Meta
 
 if TYPE_CHECKING:
-    from trainplane.kube.access import User
-    from trainplane.kube.client import Client
+    from trainplane.kube.access import Reviewer, User
     from trainplane.kube.clock import Clock
-    from trainplane.kube.resource import Key
+    from trainplane.kube.store import Store
 
 REMEMBERED_SECONDS: Final = 60.0
-"""Seconds for which a good token is good: so late its pod's end counts, and 2,000 jobs cost 33 reviews a second."""
-REFUSED_SECONDS: Final = 10.0
-"""Seconds for which a pod that is none of the TrainJob's is not looked at again."""
+"""Seconds for which a good token is good: 2,000 jobs cost 33 reviews a second."""
 MOST: Final = 16384
-"""Tokens and pods that are remembered at once."""
+"""Tokens that are remembered at once."""
 
 _POD_NAME: Final = "authentication.kubernetes.io/pod-name"
 _POD_UID: Final = "authentication.kubernetes.io/pod-uid"
@@ -62,21 +58,13 @@ class Claims(msgspec.Struct, frozen=True):
         return [self.aud] if isinstance(self.aud, str) else self.aud
 
 
-class SeenPod(msgspec.Struct, frozen=True):
-    """The part of a pod that says whose it is."""
-
-    metadata: Meta = Meta()
-
-
 class Callers:
     """Judges who may report the progress of a TrainJob."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._client = client
+    def __init__(self, client: Reviewer, pods: Store, clock: Clock) -> None:
+        self._pods = pods
         self._clock = clock
         self._tokens = TokenReviewer(client, clock, seconds=REMEMBERED_SECONDS, most=MOST, guesses=Guesses(clock))
-        self._members = Remembered[str](clock, float("inf"), MOST)
-        self._strangers = Remembered[str](clock, REFUSED_SECONDS, MOST)
 
     async def identify(self, authorization: str, job: Key, source: str) -> User:
         """Return whose token it is that a request for a TrainJob's status carries, if it is meant for that.
@@ -104,31 +92,17 @@ class Callers:
             raise RefusalError(403, f"the bearer token is of an account that is not in namespace {job.namespace}")
         return user
 
-    async def check_member(self, user: User, job: Key, jobset_uid: str) -> None:
-        """See that a token's pod is one of a JobSet; raises RefusalError, or KubeError if that cannot be seen."""
+    def check_member(self, user: User, job: Key, jobset_uid: str) -> None:
+        """See that a token's pod is one of a JobSet; raises RefusalError."""
         extra = dict(user.extra)
         pod, uid = (extra.get(name, ("",))[0] for name in (_POD_NAME, _POD_UID))
         if not pod or not uid:
             raise RefusalError(403, "the bearer token is bound to no pod: only a TrainJob's pods report its progress")
         if not jobset_uid:
             raise RefusalError(403, f"TrainJob {job} has no pods: its JobSet is not there")
-        if self._members.get(uid) == jobset_uid:
-            return
-        if self._strangers.get(uid) != jobset_uid:
-            if await self._is_member(pod, uid, job, jobset_uid):
-                self._members.put(uid, jobset_uid)
-                return
-            self._strangers.put(uid, jobset_uid)
-        raise RefusalError(403, f"pod {pod} is none of TrainJob {job}: only its own pods report its progress")
-
-    async def _is_member(self, pod: str, uid: str, job: Key, jobset_uid: str) -> bool:
-        try:
-            meta = (await self._client.get(PODS, pod, job.namespace, type_=SeenPod)).metadata
-        except NotFoundError:
-            return False
-        by = meta.controller
-        is_of_job = by is not None and by.kind == "Job"
-        return is_of_job and meta.uid == uid and meta.labels.get(names.LABEL_JOBSET_UID) == jobset_uid
+        seen = self._pods.decode(Key(job.namespace, pod), SeenPod)
+        if seen is None or seen.metadata.uid != uid or seen.metadata.labels.get(names.LABEL_JOBSET_UID) != jobset_uid:
+            raise RefusalError(403, f"pod {pod} is none of TrainJob {job}: only its own pods report its progress")
 
 
 def _bearer(authorization: str) -> str:

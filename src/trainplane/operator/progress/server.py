@@ -84,7 +84,7 @@ class StatusServer:
             raise _too_large()
         user = await self._callers.identify(request.headers.get("Authorization", ""), key, request.remote or "")
         job = self._job(key)
-        await self._callers.check_member(user, key, self._jobset_uid(key, job))
+        self._callers.check_member(user, key, self._jobset_uid(key, job))
         try:
             body = await body_of(request, BODY_LIMIT)
         except web.HTTPRequestEntityTooLarge:

@@ -41,7 +41,7 @@ class Scene:
         self.synced = True
         self.server = StatusServer(
             ListenerSettings(0, "127.0.0.1", **limits),
-            Callers(self.cluster, SystemClock()),  # type: ignore[arg-type] # what is needed of it
+            Callers(self.cluster, self.cluster.pods, SystemClock()),
             self,  # type: ignore[arg-type] # as above
             self.stores,
             tls=None,
