@@ -28,25 +28,26 @@ def read_history(config_map: Tree) -> Mapping[str, Points]:
     """Return the points of each metric, in order of time."""
     text = trees.text(config_map, "data", names.HISTORY_KEY) or ""
     try:
-        metrics = json.loads(text)["metrics"] if len(text) <= _MOST else {}
-    except (ValueError, RecursionError, TypeError, KeyError):
+        kept = json.loads(text) if len(text) <= _MOST else {}
+    except (ValueError, RecursionError):
         return {}
-    if not isinstance(metrics, dict):
+    since, metrics = trees.get(kept, "since"), trees.get(kept, "metrics")
+    if not isinstance(metrics, dict) or not isinstance(since, int | float):
         return {}
-    found = {name: _points(entries) for name, entries in metrics.items()}
+    found = {name: _points(entries, since) for name, entries in metrics.items()}
     return {name: points for name, points in found.items() if points}
 
 
-def _points(entries: Any) -> Points:
+def _points(entries: Any, since: float) -> Points:
     if not isinstance(entries, list):
         return ()
-    return tuple(point for entry in entries if (point := _point(entry)) is not None)
+    return tuple(point for entry in entries if (point := _point(entry, since)) is not None)
 
 
-def _point(entry: Any) -> tuple[datetime, float] | None:
+def _point(entry: Any, since: float) -> tuple[datetime, float] | None:
     try:
-        moment, value = entry
-        point = datetime.fromtimestamp(moment, UTC), float(value)
+        seconds, value = entry
+        point = datetime.fromtimestamp(since + seconds, UTC), float(value)
     except (TypeError, ValueError, OverflowError, OSError):
         return None
     return point if math.isfinite(point[1]) else None

@@ -20,13 +20,17 @@ POINTS: Final = 64
 """Points of one metric: a curve on a screen needs no more."""
 METRICS: Final = 12
 """Metrics of one TrainJob: the first that it reports. What they take is bounded whatever it reports."""
+POINT_BYTES: Final = 15
+"""Bytes of most points as they are written; with longer ones there are fewer."""
 BYTES: Final = 4096
 """Bytes of all points of a TrainJob as they are written."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Series as they are written: points are pairs of seconds, since 1970, and value."""
+    """Series as they are written: points are pairs of seconds, since the first of all points, and value."""
 
+    since: float = 0.0
+    """When the first point was, in seconds since 1970."""
     every: int = 1
     """How many reports one kept point stands for."""
     metrics: dict[str, list[tuple[float, float]]] = {}
@@ -41,7 +45,8 @@ class Series:
         self._points: dict[str, array[float]] = {}
         self._newest: dict[str, tuple[float, float]] = {}
         for name, points in list((kept.metrics if kept else {}).items())[:METRICS]:
-            usable = [one for one in points if all(map(math.isfinite, one))][-POINTS:]
+            since = kept.since if kept else 0.0
+            usable = [(since + at, value) for at, value in points if math.isfinite(since + at + value)][-POINTS:]
             if usable:
                 self._points[name] = array("d", [number for point in usable[:-1] for number in point])
                 self._newest[name] = usable[-1]
@@ -75,10 +80,12 @@ class Series:
 
     def encode(self) -> bytes:
         """Return the series as JSON of `BYTES` at most: with many metrics each has fewer points."""
-        most = POINTS
+        points = {name: self.points(name) for name in self._newest}
+        since = min((found[0][0] for found in points.values()), default=0.0)
+        most = max(2, min(POINTS, BYTES // (POINT_BYTES * max(1, len(points)))))
         while True:
-            metrics = {name: _spread(self.points(name), most) for name in self._newest}
-            data = msgspec.json.encode({"every": self._every, "metrics": metrics})
+            metrics = {name: _spread(points[name], most, since) for name in self._newest}
+            data = msgspec.json.encode(Kept(round(since), self._every, metrics))
             if len(data) <= BYTES:
                 return data
             if most > 2:
@@ -107,9 +114,9 @@ def _numbers(values: Mapping[str, str]) -> Iterator[tuple[str, float]]:
             yield name, number
 
 
-def _spread(points: list[tuple[float, float]], most: int) -> list[tuple[int, float]]:
-    """Return so many points at most, the first and the last among them, in whole seconds and six digits."""
+def _spread(points: list[tuple[float, float]], most: int, since: float) -> list[tuple[float, float]]:
+    """Return so many points at most, the first and the last among them, in whole seconds and five digits."""
     if len(points) > most:
         last = len(points) - 1
         points = [points[round(index * last / (most - 1))] for index in range(most)]
-    return [(round(moment), float(f"{value:.6g}")) for moment, value in points]
+    return [(round(moment - since), float(f"{value:.5g}")) for moment, value in points]

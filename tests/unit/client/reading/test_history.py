@@ -30,9 +30,12 @@ def test_what_the_operator_writes_is_read() -> None:
     "text",
     [
         *(None, 5, "", "{", "[]", "null", "{}", '{"metrics": []}', '{"metrics": {"a": 1}}', '{"metrics": {"a": [1]}}'),
-        *('{"metrics": {"a": [[1e300, 1]]}}', '{"metrics": {"a": [["x", 1], [1, null], [1, 2, 3]]}}'),
-        *('{"metrics": {"a": [[1, NaN], [1, Infinity]]}}', "[" * 50_000),
-        json.dumps({"metrics": {"a": [[1, 2]] * 20_000}}),
+        *(
+            '{"since": 0, "metrics": {"a": [[1e300, 1]]}}',
+            '{"since": 0, "metrics": {"a": [["x", 1], [1, null], [1, 2, 3]]}}',
+        ),
+        *('{"since": 0, "metrics": {"a": [[1, NaN], [1, Infinity]]}}', "[" * 50_000),
+        json.dumps({"since": 0, "metrics": {"a": [[1, 2]] * 20_000}}),
     ],
 )
 def test_what_is_no_points_is_left_out(text: Any) -> None:
