@@ -6,6 +6,7 @@ Modules that define a function to train with often import the client, too, at th
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 DATASET_PATH = os.environ.get("TRAINPLANE_DATASET_PATH", "/workspace/dataset")
@@ -17,6 +18,8 @@ def __getattr__(name: str) -> Any:
         from trainplane.client.reporting import update_trainjob_status  # noqa: PLC0415 it imports this module
 
         return update_trainjob_status
+    if name == "progress":
+        return import_module("trainplane.progress")
     if name.startswith("__"):
         raise AttributeError(name)
     return type(name, (), {"__init__": _refuse, "__doc__": "Not available inside this job."})

@@ -272,11 +272,11 @@ def test_the_plan_is_readable(shipment: Shipment, node: Node) -> None:
 
 
 INSIDE = """
-from trainplane import CustomTrainer, TrainerClient, DATASET_PATH, update_trainjob_status
+from trainplane import CustomTrainer, TrainerClient, DATASET_PATH, progress, update_trainjob_status
 from trainplane.options import Name
 
 def train(use):
-    print(DATASET_PATH, update_trainjob_status(5), update_trainjob_status.__module__)
+    print(DATASET_PATH, update_trainjob_status(5), update_trainjob_status.__module__, progress.report(1, of=2))
     if use:
         TrainerClient().train(trainer=CustomTrainer(train), options=[Name("x")])
 """
@@ -286,7 +286,7 @@ def test_code_that_imports_trainplane_runs_where_there_is_none(laptop: Laptop, n
     node.python = "/usr/bin/python3"
     laptop.write("submits.py", INSIDE)
     train = laptop.function("submits")
-    assert node.says(ship(train, {"use": False})) == "/workspace/dataset False trainplane.client.reporting\n"
+    assert node.says(ship(train, {"use": False})) == "/workspace/dataset False trainplane.client.reporting False\n"
     done = node.run(ship(train, {"use": True}))
     assert "RuntimeError: trainplane.TrainerClient is not available inside this job: the image has not" in done.stderr
 
