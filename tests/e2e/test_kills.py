@@ -103,7 +103,8 @@ class Operator:
         direct = f"--kubeconfig={trainplane.kubeconfig(self.cluster)}"
         assert direct in self._direct.command
         led = [f"--kubeconfig={self.gate.kubeconfig()}" if word == direct else word for word in self._direct.command]
-        self._restart_as(led)
+        # Without progress, which applies one more object right before each JobSet, as MPI's host file is.
+        self._restart_as([*led, "--feature-gates=TrainJobStatus=false"])
 
     def lead_directly(self) -> None:
         self._restart_as(self._direct.command)
