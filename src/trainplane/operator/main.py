@@ -42,6 +42,7 @@ from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.progress.assembly import Progress, is_possible
+from trainplane.operator.progress.reports import is_progress_alone
 from trainplane.operator.runtimes import FinalizerRemover, Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.stores import Stores
@@ -186,7 +187,10 @@ class Operator:
             (stores.train_jobs, [self.train_job_metrics.changed, self.train_jobs.source(own_key)]),
         ]
         if self.progress is not None:
-            handlers[-1][1].append(self.progress.changed)
+            handlers[-1] = (
+                stores.train_jobs,
+                [self.train_job_metrics.changed, self._train_job_changed, self.progress.changed],
+            )
         return [
             Reflector(
                 self.client,
@@ -207,6 +211,11 @@ class Operator:
         news = pods.news(change)
         if news is not None and news[0] in self.stores.train_jobs:
             self.train_jobs.queue.add_after(*news)
+
+    def _train_job_changed(self, change: Change) -> None:
+        """Queue a TrainJob that changed, unless only its progress did: of 2,000 that report, 200 a second."""
+        if not is_progress_alone(change):
+            self.train_jobs.source(own_key)(change)
 
     def stop(self) -> None:
         """Ask `run` to come to its end; asked again, not to wait for late reviews."""

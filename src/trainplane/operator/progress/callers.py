@@ -28,8 +28,8 @@ from trainplane.api import names
 from trainplane.kube.errors import TooManyRequestsError
 from trainplane.kube.resource import Key
 from trainplane.kube.tokenreview import LONGEST, Guesses, TokenReviewer
-from trainplane.operator.pods import SeenPod
 from trainplane.operator.progress.refusal import RefusalError
+from trainplane.operator.stores import Meta
 
 if TYPE_CHECKING:
     from trainplane.kube.access import Reviewer, User
@@ -56,6 +56,12 @@ class Claims(msgspec.Struct, frozen=True):
     def audiences(self) -> list[str]:
         """Whom the token says it is meant for."""
         return [self.aud] if isinstance(self.aud, str) else self.aud
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    """The little of a pod that says whose it is."""
+
+    metadata: Meta = Meta()
 
 
 class Callers:
@@ -100,7 +106,7 @@ class Callers:
             raise RefusalError(403, "the bearer token is bound to no pod: only a TrainJob's pods report its progress")
         if not jobset_uid:
             raise RefusalError(403, f"TrainJob {job} has no pods: its JobSet is not there")
-        seen = self._pods.decode(Key(job.namespace, pod), SeenPod)
+        seen = self._pods.decode(Key(job.namespace, pod), _Pod)
         if seen is None or seen.metadata.uid != uid or seen.metadata.labels.get(names.LABEL_JOBSET_UID) != jobset_uid:
             raise RefusalError(403, f"pod {pod} is none of TrainJob {job}: only its own pods report its progress")
 

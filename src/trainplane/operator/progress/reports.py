@@ -222,6 +222,33 @@ class Reports:
                 known.pop(key, None)
 
 
+def is_progress_alone(change: Change) -> bool:
+    """Return whether nothing of a TrainJob changed but its progress: the story of the TrainJob is the same."""
+    if change.old is None or change.new is None:
+        return False
+    try:
+        before, after = (entry.decode(_Parts) for entry in (change.old, change.new))
+    except DecodeError:
+        return False
+    for parts in (before, after):
+        parts.metadata.pop("resourceVersion", None)
+        parts.status.pop("trainerStatus", None)
+    return _texts(before) == _texts(after)
+
+
+def _texts(parts: _Parts) -> tuple[object, ...]:
+    return (
+        bytes(parts.spec),
+        *(sorted((name, bytes(text)) for name, text in part.items()) for part in (parts.metadata, parts.status)),
+    )
+
+
+class _Parts(msgspec.Struct):
+    metadata: dict[str, msgspec.Raw] = {}
+    spec: msgspec.Raw = _NONE
+    status: dict[str, msgspec.Raw] = {}
+
+
 def _status_of(entry: Entry | None) -> _SeenStatus:
     """Return what a TrainJob's status says here; nothing, if it is stored in a form that we do not know."""
     try:

@@ -14,18 +14,17 @@ import msgspec
 from aiohttp import web
 
 from trainplane.api import names
-from trainplane.api.errors import DecodeError
-from trainplane.kube.errors import KubeError
+from trainplane.kube.errors import DecodeError, KubeError
 from trainplane.kube.listener import Listener, body_of, path_of
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator.progress.refusal import RefusalError
 from trainplane.operator.progress.report import BODY_LIMIT, job_of, read_report
+from trainplane.operator.stores import Meta
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from trainplane.api.trainjob import TrainJob
     from trainplane.kube.listener import ListenerSettings
     from trainplane.kube.resource import Key
     from trainplane.operator.progress.callers import Callers
@@ -41,6 +40,36 @@ LATER: Final = 5.0
 """Seconds after which to report again, where that may help: as often as clients report anyway."""
 
 _JSON: Final = {"Content-Type": "application/json"}
+
+
+class _Condition(msgspec.Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True):
+    conditions: list[_Condition] | None = None
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    managed_by: str = ""
+
+
+class _Job(msgspec.Struct, frozen=True):
+    """The little of a TrainJob that a report asks for: some hundred come each second, and a whole one takes long."""
+
+    metadata: Meta
+    spec: _Spec = _Spec()
+    status: _Status | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is over."""
+        return is_finished((self.status and self.status.conditions) or ())
+
+
+class _JobSet(msgspec.Struct, frozen=True):
+    metadata: Meta = Meta()
 
 
 class StatusServer:
@@ -92,30 +121,30 @@ class StatusServer:
         report = read_report(body)
         if report is None:
             return b"{}"
-        if is_finished(job.status.conditions):
+        if job.is_finished:
             raise RefusalError(409, f"TrainJob {key} is over: it keeps the progress that it ended with")
         self._reports.take(key, job.metadata.uid, report)
         return msgspec.json.encode({"trainerStatus": report.status})
 
-    def _job(self, key: Key) -> TrainJob:
+    def _job(self, key: Key) -> _Job:
         if not self._is_synced():
             text = "this replica has just begun, and does not know all TrainJobs yet"
             raise RefusalError(503, text, retry_after=LATER)
         try:
-            found = self._stores.train_job(key)
+            found = self._stores.train_jobs.decode(key, _Job)
         except DecodeError:
             found = None
-        if found is None or found.view.spec.managed_by != names.MANAGED_BY_TRAINER:
+        if found is None or found.spec.managed_by not in {"", names.MANAGED_BY_TRAINER}:
             raise RefusalError(404, f"there is no TrainJob {key} that this operator runs")
-        if found.view.metadata.deletion_timestamp is not None:
+        if found.metadata.deletion_timestamp is not None:
             raise RefusalError(409, f"TrainJob {key} is being deleted")
-        return found.view
+        return found
 
-    def _jobset_uid(self, key: Key, job: TrainJob) -> str:
+    def _jobset_uid(self, key: Key, job: _Job) -> str:
         """Return the uid of the JobSet that a TrainJob controls; empty if there is none."""
-        jobset = self._stores.job_set(key)
-        by = jobset.meta.controller if jobset is not None else None
-        return jobset.meta.uid if jobset is not None and by is not None and by.uid == job.metadata.uid else ""
+        meta = (self._stores.job_sets.decode(key, _JobSet) or _JobSet()).metadata
+        by = meta.controller
+        return meta.uid if by is not None and by.uid == job.metadata.uid else ""
 
 
 def _too_large() -> RefusalError:

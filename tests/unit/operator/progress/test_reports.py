@@ -20,7 +20,7 @@ from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
 from trainplane.operator.progress.report import Report, as_written
-from trainplane.operator.progress.reports import INTERVAL, Reports
+from trainplane.operator.progress.reports import INTERVAL, Reports, is_progress_alone
 from trainplane.operator.stores import Stores
 from trainplane.resources import TRAIN_JOBS
 
@@ -317,3 +317,27 @@ async def test_a_thousand_trainjobs_are_forgotten_when_they_are_quiet() -> None:
         replica.report(2)
         await here.run(1)
         assert len(replica.reports._written) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "alone"),
+    [
+        ({"status": {"trainerStatus": {"progressPercentage": 2}}}, True),
+        ({"status": {"trainerStatus": {"progressPercentage": 2}, "jobsStatus": []}}, False),
+        ({"status": {"conditions": []}}, False),
+        ({"spec": {"suspend": True}}, False),
+        ({"metadata": {"labels": {"a": "b"}}}, False),
+    ],
+)
+def test_progress_alone_is_no_news_of_a_trainjob(change: dict[str, Any], alone: bool) -> None:
+    store = Stores().train_jobs
+    job = {**train_job(), "status": {"trainerStatus": {"progressPercentage": 1}}}
+
+    def put(version: int, **parts: Any) -> Any:
+        meta = {**job["metadata"], **parts.pop("metadata", {}), "resourceVersion": str(version)}
+        return store.put(store.read(msgspec.Raw(msgspec.json.encode({**job, **parts, "metadata": meta}))))
+
+    (added,) = put(1)
+    (changed,) = put(2, **change)
+    assert not is_progress_alone(added)
+    assert is_progress_alone(changed) is alone
