@@ -1,5 +1,7 @@
 """Reports on their way into statuses: the newest of each TrainJob, written at most every ten seconds.
 
+Where more than 2,000 TrainJobs report, the turns get longer: all of them together are some 200 writes a second at most.
+
 The first one is written at once, later ones wait for their time and replace each other; the last is never lost, for it
 is written when its time comes, at once when the TrainJob ends, and when this process does.
 
@@ -41,6 +43,8 @@ log = logging.getLogger(__name__)
 
 INTERVAL: Final = 10.0
 """Seconds from one write of a TrainJob's progress to the next, whoever makes them."""
+WRITES_PER_SECOND: Final = 200
+"""Writes of progress of all TrainJobs together: what an API server of two cores takes beside its other work."""
 CATCH_UP_SECONDS: Final = 0.2
 """When to look again if the mirror is behind what the API server has."""
 SPREAD: Final = 0.5
@@ -104,6 +108,11 @@ class Reports:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def interval(self) -> float:
+        """Seconds between two writes of one TrainJob, by how many were written of late."""
+        return max(INTERVAL, len(self._written) / WRITES_PER_SECOND)
+
     def take(self, key: Key, uid: str, report: Report) -> None:
         """Keep a report in place of the one before."""
         is_first = key not in self._held
@@ -153,7 +162,8 @@ class Reports:
             return DONE
         seen = _status_of(entry)
         now = self._clock.monotonic()
-        left = self._written.get(key, now - INTERVAL) + INTERVAL - now
+        interval = self.interval
+        left = self._written.get(key, now - interval) + interval - now
         if left > 0 and not (self._closing or is_finished(seen.conditions or ())):
             return RequeueAfter(left + self._random.uniform(0, SPREAD) if key in self._by_others else left)
         if self._behind.get(key) == entry.resource_version:
@@ -192,7 +202,7 @@ class Reports:
         if self._held.get(key) is held:
             del self._held[key]
             return DONE
-        return RequeueAfter(INTERVAL)
+        return RequeueAfter(self.interval)
 
     def _restore(self, key: Key, written: float | None, mine: float) -> None:
         """Take back that we wrote, unless the mirror has shown another's write meanwhile: that one counts."""
@@ -217,7 +227,8 @@ class Reports:
         if now < self._pruned + INTERVAL:
             return
         self._pruned = now
-        for key in [key for key, written in self._written.items() if written + INTERVAL <= now]:
+        interval = self.interval
+        for key in [key for key, written in self._written.items() if written + interval <= now]:
             for known in (self._written, self._sent, self._by_others, self._behind):
                 known.pop(key, None)
 

@@ -19,6 +19,7 @@ from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.operator.progress import reports
 from trainplane.operator.progress.report import Report, as_written
 from trainplane.operator.progress.reports import INTERVAL, Reports, is_progress_alone
 from trainplane.operator.stores import Stores
@@ -302,6 +303,27 @@ async def test_the_operators_own_writes_delay_none() -> None:
         replica.report(7)  # its mirror has not seen that
         await here.run(1)
         assert here.percent == 7
+
+
+async def test_many_trainjobs_take_longer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reports, "WRITES_PER_SECOND", 10)
+    async with scene() as here:
+        (replica,) = here.replicas
+        assert replica.reports.interval == INTERVAL
+        for number in range(300):
+            here.storage.put(COLLECTION, train_job(f"job-{number}"))
+        here.note()
+        for number in range(300):
+            replica.report(1, f"job-{number}")
+        while here.writes < 300:
+            await here.run(0.01, 0.001)
+        assert replica.reports.interval == 30
+        for number in range(300):
+            replica.report(2, f"job-{number}")
+        await here.run(25, 1)
+        assert here.writes == 300
+        await here.run(20, 0.05)
+        assert here.writes == 600
 
 
 async def test_a_thousand_trainjobs_are_forgotten_when_they_are_quiet() -> None:
