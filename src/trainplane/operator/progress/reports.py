@@ -14,6 +14,7 @@ the one that is older, by the job's own clock, gives way.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
@@ -45,8 +46,8 @@ INTERVAL: Final = 10.0
 """Seconds from one write of a TrainJob's progress to the next, whoever makes them."""
 WRITES_PER_SECOND: Final = 200
 """Writes of progress of all TrainJobs together: what an API server of two cores takes beside its other work."""
-CATCH_UP_SECONDS: Final = 0.2
-"""When to look again if the mirror is behind what the API server has."""
+CATCH_UP_SECONDS: Final = 5.0
+"""When to look again if the mirror is behind what the API server has; its next news of the TrainJob comes sooner."""
 SPREAD: Final = 0.5
 """Seconds within which a replica takes its turn where another wrote last: of two at once, one would ask in vain."""
 WRITERS: Final = 16
@@ -128,14 +129,20 @@ class Reports:
                 known.pop(key, None)
             return
         before, after = _status_of(change.old), _status_of(new)
-        if is_finished(after.conditions or ()):
-            if key in self._held:
-                self.controller.queue.add(key)
-        elif bytes(after.trainer_status) not in (bytes(before.trainer_status), bytes(_NONE)):
-            now = self._clock.monotonic()
-            self._written[key] = now
-            if msgspec.json.decode(after.trainer_status) != self._sent.get(key):
-                self._by_others[key] = now
+        is_over = is_finished(after.conditions or ())
+        if not is_over and bytes(after.trainer_status) not in (bytes(before.trainer_status), bytes(_NONE)):
+            self._note_write(key, after.trainer_status)
+        caught_up = self._behind.pop(key, None) is not None
+        if key in self._held and (caught_up or is_over):
+            self.controller.queue.add(key)
+
+    def _note_write(self, key: Key, status: msgspec.Raw) -> None:
+        """Note that progress was written: our own, of which we know when, or another replica's, seen now."""
+        now = self._clock.monotonic()
+        if msgspec.json.decode(status) != self._sent.get(key):
+            self._written[key] = self._by_others[key] = now
+        elif self._written.get(key, -math.inf) + self.interval <= now:
+            self._written[key] = now  # its answer was lost
 
     async def run(self) -> None:
         """Write until cancelled."""

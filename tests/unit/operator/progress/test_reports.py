@@ -305,6 +305,15 @@ async def test_the_operators_own_writes_delay_none() -> None:
         assert here.percent == 7
 
 
+async def test_trainjobs_that_are_over_make_no_turn_longer() -> None:
+    here = Scene(1)
+    for number in range(3000):
+        status = {"conditions": [condition("Complete", "x")], "trainerStatus": {"progressPercentage": 100}}
+        here.storage.put(COLLECTION, {**train_job(f"over-{number}"), "status": status})
+    here.note()
+    assert here.replicas[0].reports.interval == INTERVAL
+
+
 async def test_many_trainjobs_take_longer_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reports, "WRITES_PER_SECOND", 10)
     async with scene() as here:
