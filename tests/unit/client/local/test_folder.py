@@ -64,3 +64,32 @@ def test_documents_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert os.read(pipe, 10) == b"!"
     os.close(pipe)
     os.close(lock)
+
+
+def test_progress_is_read_beside_the_status(tmp_path: Path) -> None:
+    folder, lock = JobFolder.create(tmp_path / "a", {"trainjob": {"spec": {}}, "status": {"conditions": []}})
+    folder.progress.write_text('{"progressPercentage": 5}')
+    assert folder.read_job() == {"spec": {}, "status": {"conditions": [], "trainerStatus": {"progressPercentage": 5}}}
+    os.close(lock)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "5", '{"a": "' + "x" * 70_000 + '"}', "[" * 60_000, "\xff"])
+def test_what_is_no_report_of_progress_is_none(tmp_path: Path, content: str) -> None:
+    folder, lock = JobFolder.create(tmp_path / "a", {"trainjob": {"spec": {}}})
+    folder.progress.write_bytes(content.encode("latin-1"))
+    assert folder.read_job() == {"spec": {}}
+    os.close(lock)
+
+
+def test_a_training_leads_nobody_to_another_file_nor_keeps_them_waiting(tmp_path: Path) -> None:
+    folder, lock = JobFolder.create(tmp_path / "a", {"trainjob": {"spec": {}}})
+    (tmp_path / "secret.json").write_text('{"password": "x"}')
+    folder.progress.symlink_to(tmp_path / "secret.json")
+    assert folder.read_job() == {"spec": {}}
+    folder.progress.unlink()
+    os.mkfifo(folder.progress)
+    assert folder.read_job() == {"spec": {}}
+    folder.progress.unlink()
+    folder.progress.mkdir()
+    assert folder.read_job() == {"spec": {}}
+    os.close(lock)

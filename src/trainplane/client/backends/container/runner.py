@@ -118,10 +118,10 @@ class ContainerRunner:
         network = {"name": self._settings["network"], "ip": self.address(launch.place)}
         if not launch.alone:
             network = {"container": await self._first_of(launch)}
-        report = {names.STATUS_FILE: f"{_REPORTS}/{self._folder.progress.name}"}
-        variables = options.Variables.of({**launch.variables, **report})
+        launch = self._reporting(launch)
+        variables = options.Variables.of(launch.variables)
         made = options.create_options(
-            replace(launch, mounts=(*launch.mounts, Mount(self._folder.progress.parent, _REPORTS))),
+            launch,
             uid=plan.uid,
             gpus=machine.gpu_numbers(plan, launch.place, launch.container),
             network=network,
@@ -174,6 +174,16 @@ class ContainerRunner:
             done = await self._engine.run("pull", "--quiet", image, check=False)
             if done.code:
                 raise WaitingError("ImagePullBackOff", f"image {image}: {last_line(done.error)}")
+
+    def _reporting(self, launch: Launch) -> Launch:
+        """Return a launch whose container can report progress; on another machine it has no folder of ours."""
+        if self._settings["remote"]:
+            return launch
+        file = self._folder.progress
+        file.parent.mkdir(exist_ok=True)
+        report = {names.STATUS_FILE: f"{_REPORTS}/{file.name}"}
+        mounts = (*launch.mounts, Mount(file.parent, _REPORTS))
+        return replace(launch, variables={**launch.variables, **report}, mounts=mounts)
 
     async def _first_of(self, launch: Launch) -> str:
         """Return the pod's first container once it runs: the others share its address."""

@@ -174,10 +174,10 @@ class JobFolder:
             file = os.open(self.progress, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return None
-        with os.fdopen(file, "rb") as opened:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                return None
-            content = opened.read(_PROGRESS_BYTES + 1)
+        try:
+            content = os.read(file, _PROGRESS_BYTES + 1) if stat.S_ISREG(os.fstat(file).st_mode) else b""
+        finally:
+            os.close(file)
         try:
             told = json.loads(content) if len(content) <= _PROGRESS_BYTES else None
         except (ValueError, RecursionError):
