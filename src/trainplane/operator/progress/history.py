@@ -4,7 +4,8 @@ The leader sees each progress that is written, whichever replica took the report
 writes them once a minute at most, and at the TrainJob's end, for TrainJobs that report alone. What a leader has not
 written when it goes is lost: a minute of points; the next one reads what is there and goes on.
 
-The ConfigMap stands in the tenant's namespace, so it is shown and never believed.
+The ConfigMap stands in the tenant's namespace, so it is shown and never believed. One of that name that is not this
+TrainJob's own is left alone, and there is no history while it is there.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from trainplane.kube.resource import Key
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator.adoption import owned_by
 from trainplane.operator.progress import series
+from trainplane.operator.stores import Meta
 from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class _Job(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct, frozen=True):
+    metadata: Meta = Meta()
     data: dict[str, str] | None = None
 
 
@@ -118,7 +121,9 @@ class History:
             if key in self._series:
                 self._series[key].add(moment, values)
             else:
-                self._waiting.setdefault(key, []).append((moment, values))
+                waiting = self._waiting.setdefault(key, [])
+                waiting.append((moment, values))
+                del waiting[: -series.POINTS]
             self.controller.queue.add(key)
         elif is_finished(after.conditions or ()) and (key in self._series or key in self._waiting):
             self.controller.queue.add(key)
@@ -134,7 +139,8 @@ class History:
         left = self._written.get(key, now - interval) + interval - now
         if left > 0 and not finished:
             return RequeueAfter(left)
-        await self._load(key)
+        if not await self._load(key, entry.uid):
+            return RequeueAfter(INTERVAL)
         try:
             await self._writer.apply(CONFIG_MAPS, self._body(key, entry.uid))
         except LeadershipLostError:
@@ -145,16 +151,20 @@ class History:
             self._forget(key)
         return DONE
 
-    async def _load(self, key: Key) -> None:
-        """Read what an earlier leader kept, the first time."""
+    async def _load(self, key: Key, uid: str) -> bool:
+        """Read what an earlier leader kept, the first time; False if the name is taken, by anybody's object."""
         if key not in self._series:
             try:
                 found = await self._client.get(CONFIG_MAPS, names.history_name(key.name), key.namespace, type_=_Found)
             except (NotFoundError, DecodeError):
                 found = _Found()
+            by = found.metadata.controller
+            if found.metadata.name and (by is None or by.uid != uid):
+                return False
             self._series[key] = series.Series(series.read((found.data or {}).get(names.HISTORY_KEY)))
         for moment, values in self._waiting.pop(key, ()):
             self._series[key].add(moment, values)
+        return True
 
     def _body(self, key: Key, uid: str) -> dict[str, object]:
         owner = owned_by(ObjectMeta(name=key.name, namespace=key.namespace, uid=uid))

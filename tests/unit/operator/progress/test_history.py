@@ -171,6 +171,20 @@ async def test_the_next_leader_goes_on() -> None:
         assert [value for _, value in later.kept["progress"]] == [1, 2]
 
 
+async def test_an_object_of_somebody_else_is_left_alone() -> None:
+    async with running(Scene()) as scene:
+        theirs = {"metadata": {"name": "job-history", "namespace": NAMESPACE}, "data": {"metrics": "mine"}}
+        scene.storage.put(collection_of(CONFIG_MAPS), {"apiVersion": "v1", "kind": "ConfigMap", **theirs})
+        for number in range(200):
+            await scene.say(number % 100)
+            await scene.clock.advance(1)
+        assert scene.client.writes == []
+        assert len(scene.history._waiting[KEY]) == POINTS
+        scene.storage.delete(collection_of(CONFIG_MAPS), CONFIG)
+        await scene.clock.advance(INTERVAL)
+        assert scene.kept["progress"][-1][1] == 99
+
+
 async def test_one_that_never_reports_costs_nothing() -> None:
     async with running(Scene()) as scene:
         job = scene.storage.objects[COLLECTION][KEY]
