@@ -229,13 +229,14 @@ class Reports:
         return mine < other <= as_written(self._clock.now())
 
     def _prune(self) -> None:
-        """Forget, now and then, when TrainJobs were written that may be written again."""
+        """Forget, now and then, when TrainJobs were written that may be written again and of which nothing waits."""
         now = self._clock.monotonic()
         if now < self._pruned + INTERVAL:
             return
         self._pruned = now
         interval = self.interval
-        for key in [key for key, written in self._written.items() if written + interval <= now]:
+        over = (key for key, written in self._written.items() if written + interval <= now)
+        for key in [key for key in over if key not in self._held]:
             for known in (self._written, self._sent, self._by_others, self._behind):
                 known.pop(key, None)
 
