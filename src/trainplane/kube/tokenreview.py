@@ -84,6 +84,8 @@ class TokenReviewer:
     """Seconds that a token is remembered which the API server does not accept."""
     most: int = 1024
     """Answers of each kind remembered at once: a flood of made-up tokens forgets no good one."""
+    at_once: int = ASKED_AT_ONCE
+    """Tokens that are asked about at the same time."""
     guesses: Guesses | None = None
     """How many wrong ones are asked about; None: all, a few at a time."""
 
@@ -91,7 +93,7 @@ class TokenReviewer:
         self._known = Remembered[User](self.clock, self.seconds, self.most)
         self._unknown = Remembered[bool](self.clock, self.unknown_seconds, self.most)
         self._proved = Remembered[bool](self.clock, PROVED_SECONDS, self.most)
-        self._turn = asyncio.Semaphore(ASKED_AT_ONCE)
+        self._turn = asyncio.Semaphore(self.at_once)
 
     async def user_of(self, token: str, audiences: tuple[str, ...] | None = None, *, source: str = "") -> User | None:
         """Return whose token this is, None if the API server does not accept it. Raises KubeError if it cannot say.

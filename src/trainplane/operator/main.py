@@ -234,6 +234,7 @@ class Operator:
             await stack.enter_async_context(self.webhooks.listener)
             if self.progress is not None:
                 await stack.enter_async_context(self.progress.client)
+                await stack.enter_async_context(self.progress.review_client)
             for listener in self._listeners():
                 await stack.enter_async_context(listener)
             if isinstance(self.certificates, FileCertificates):

@@ -50,7 +50,7 @@ class Progress:
     ) -> None:
         from prometheus_client import Counter  # noqa: PLC0415 slow to import
 
-        self.client = client.apart()
+        self.client, self.review_client = client.apart(), client.apart()
         answers = Counter(
             "trainplane_progress_reports_total",
             "Reports of progress, by the code that they were answered with.",
@@ -62,7 +62,7 @@ class Progress:
         self.authority = Authority(_reader(certificates), leads, writer, stores, clock)
         self.server = StatusServer(
             settings.status_server(),
-            Callers(self.client, stores.pods, clock),
+            Callers(self.review_client, stores.pods, clock),
             self.reports,
             stores,
             tls=serving.context,

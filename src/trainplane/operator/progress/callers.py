@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 REMEMBERED_SECONDS: Final = 60.0
 """Seconds for which a good token is good: 2,000 jobs cost 33 reviews a second."""
+AT_ONCE: Final = 16
+"""Tokens that are asked about at once: after a start, all of them are new; fewer than may be wrong from one address."""
 MOST: Final = 16384
 """Tokens that are remembered at once."""
 
@@ -70,7 +72,9 @@ class Callers:
     def __init__(self, client: Reviewer, pods: Store, clock: Clock) -> None:
         self._pods = pods
         self._clock = clock
-        self._tokens = TokenReviewer(client, clock, seconds=REMEMBERED_SECONDS, most=MOST, guesses=Guesses(clock))
+        self._tokens = TokenReviewer(
+            client, clock, seconds=REMEMBERED_SECONDS, most=MOST, at_once=AT_ONCE, guesses=Guesses(clock)
+        )
 
     async def identify(self, authorization: str, job: Key, source: str) -> User:
         """Return whose token it is that a request for a TrainJob's status carries, if it is meant for that.

@@ -205,6 +205,7 @@ class Reports:
         except BaseException:
             self._restore(key, before, mine)
             raise
+        self._written[key] = self._clock.monotonic()  # it may have waited for its turn
         self._prune()
         if self._held.get(key) is held:
             del self._held[key]
