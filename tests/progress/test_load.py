@@ -35,6 +35,8 @@ JOBS = sized(100, full=2000)
 SECONDS = sized(21, full=60)
 SHORTEST = 9.9
 """Seconds between two writes: ten by the operator's clock, and a little for the way to the API server's log."""
+MOST_REFUSED = 0.05
+"""Share of writes that somebody else was faster than: the other replica, or the operator with another part of the status."""
 ELECTION = {"leaderElect": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 
 
@@ -129,7 +131,7 @@ def test_no_trainjob_is_written_more_often_than_every_ten_seconds(
     assert min(gaps) >= SHORTEST
     assert rate <= 10 / SHORTEST
     assert told["lost"] == 0
-    assert refused <= (0 if replicas == 1 else within)
+    assert refused <= within * MOST_REFUSED
 
 
 def _status_writes(cluster: Cluster) -> dict[str, list[tuple[float, int]]]:
