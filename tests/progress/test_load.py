@@ -36,7 +36,7 @@ SECONDS = sized(21, full=60)
 SHORTEST = 9.9
 """Seconds between two writes: ten by the operator's clock, and a little for the way to the API server's log."""
 MOST_REFUSED = 0.05
-"""Share of writes that somebody else was faster than: the other replica, or the operator with another part of the status."""
+"""Share of writes for which somebody was faster: the other replica, or the operator with other parts of a status."""
 ELECTION = {"leaderElect": True, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s"}
 
 
