@@ -52,6 +52,8 @@ class Failure:
     """What an initializer runs before."""
     gone: bool = False
     """Whether its pods are removed before it is explained."""
+    evicts: bool = False
+    """Whether its pods are evicted once they run, as by who drains their node."""
 
     def runtime(self) -> Tree:
         """Return the runtime that it runs on."""
@@ -182,8 +184,7 @@ FAILURES: Final = (
     }, pod={"volumes": [{"name": "tls", "configMap": {"name": "expired"}}]}),
     Failure("straggler", "Straggler", python(_STEPS), SECOND_RANK, nodes=2, ends=False, state="Running"),
     # -- the machine
-    Failure("evicted", "Evicted", python('open("/data/x", "wb").write(bytes(8 << 20))\ntime.sleep(600)'),
-            **_emptied("data", emptyDir={"sizeLimit": "1Mi"})),
+    Failure("drained", "Drained", evicts=True, pod={"terminationGracePeriodSeconds": 3}),
     Failure("deadline", "DeadlineExceeded", step="", spec={"activeDeadlineSeconds": 5}),
     # -- pods that do not start
     Failure("image", "ImagePull", ends=False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from trainplane.explain.facts import Facts
 
 CATALOGUE = sized(FAILURES, full=(*FAILURES, *WITH_TORCH))
-PATIENCE = 150.0
+PATIENCE = 90.0
 """Seconds that a failure may take to show, on a busy machine."""
 
 
@@ -84,16 +85,18 @@ async def _explained(stage: Stage, failure: Failure) -> tuple[Explanation, Facts
     """Return what is said of a failure as soon as it is there: over, or its cause seen twice."""
     if failure.gone:
         await _remove_pods(stage, failure)
-    before = ""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            facts = await stage.backend.collect(failure.name)
-            explanation = explain(read_bundle(write_bundle(facts)), datetime.now(UTC))
-            over = is_finished(conditions_of(facts.job)) and all(phase_of(pod) in ENDED for pod in facts.pods)
-            if over if failure.ends else before == explanation.cause != "":
-                return explanation, facts
-            before = explanation.cause
-            await asyncio.sleep(2)
+    if failure.evicts:
+        await _evict_pods(stage, failure)
+    before, deadline = "", time.monotonic() + PATIENCE
+    while True:
+        facts = await stage.backend.collect(failure.name)
+        explanation = explain(read_bundle(write_bundle(facts)), datetime.now(UTC))
+        over = is_finished(conditions_of(facts.job)) and all(phase_of(pod) in ENDED for pod in facts.pods)
+        seen = over if failure.ends else before == explanation.cause != ""
+        if seen or time.monotonic() > deadline:
+            return explanation, facts
+        before = explanation.cause
+        await asyncio.sleep(2)
 
 
 async def _remove_pods(stage: Stage, failure: Failure) -> None:
@@ -101,6 +104,17 @@ async def _remove_pods(stage: Stage, failure: Failure) -> None:
     await stage.wait(failure.name, "Failed")
     labels = f"jobset.sigs.k8s.io/jobset-name={failure.name}"
     await asyncio.to_thread(stage.cluster.kubectl, "delete", "pods", "-n", stage.namespace, "-l", labels, "--now")
+
+
+async def _evict_pods(stage: Stage, failure: Failure) -> None:
+    """Ask for the eviction of the pods, as `kubectl drain` does."""
+    job = await stage.wait(failure.name, "Running")
+    for step in job.steps:
+        meta = {"name": step.pod_name, "namespace": stage.namespace}
+        eviction = json.dumps({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": meta})
+        path = f"/api/v1/namespaces/{stage.namespace}/pods/{step.pod_name}/eviction"
+        with stage.cluster.connection() as connection:
+            await asyncio.to_thread(connection.send, "POST", path, eviction, "application/json")
 
 
 def _is_right(failure: Failure, told: Explanation) -> bool:

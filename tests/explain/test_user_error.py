@@ -12,6 +12,7 @@ from lab.images import reference as image
 from lab.paths import REPOSITORY
 from lab.webhooks import documents
 from tests.explain.failures import NAMESPACE
+from tests.explain.typo import train
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.errors import JobFailedError
 from trainplane.client.types.trainers import CustomTrainer
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 PATIENCE = 240.0
-
-
-def train() -> None:
-    rows = {"label": 1}
-    print(rows["lable"])  # noqa: T201 what a user writes
 
 
 @pytest.mark.timeout(400)
