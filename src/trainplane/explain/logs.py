@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.explain.catalogue import class_of
-from trainplane.explain.cleaning import MOST_LINES, clean_lines
+from trainplane.explain.cleaning import MOST_LINES, clean_lines, tame
 from trainplane.explain.signatures import match_exception, match_line
 
 if TYPE_CHECKING:
@@ -87,13 +87,17 @@ class _Raised(NamedTuple):
 
 def read_log(lines: Sequence[str]) -> LogReading:
     """Return what the last lines of a log say."""
-    cleaned = clean_lines(lines[-SEARCHED_LINES:])
-    body, report = _split(cleaned)
+    reading = _read([tame(line) for line in lines[-SEARCHED_LINES:]])
+    return reading._replace(lines=tuple(clean_lines(reading.lines)))
+
+
+def _read(tamed: list[str]) -> LogReading:
+    body, report = _split(tamed)
     spoken = [line for line in body if not _NOISE.search(line)]
     reported = _signal(report)
     raised = None if reported else _fatal(spoken, launched=bool(report))  # no exception ends by a signal
     if reported and reported != _ABORTED:
-        return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]), sure=False)
+        return LogReading(reported, tuple((spoken or tamed)[-MOST_LINES:]), sure=False)
     if raised:
         deeper = _deeper(spoken[: raised.first], raised.cause)
         if deeper:
@@ -103,15 +107,15 @@ def read_log(lines: Sequence[str]) -> LogReading:
     said = _said(spoken)
     if said:
         return said
-    return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]))
+    return LogReading(reported, tuple((spoken or tamed)[-MOST_LINES:]))
 
 
 def find_telling(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the last lines, at most so many, before a launcher's report; the very last where there is none."""
-    cleaned = clean_lines(lines)
-    body, _ = _split(cleaned)
+    tamed = [tame(line) for line in lines]
+    body, _ = _split(tamed)
     spoken = [line for line in body if not _NOISE.search(line)]
-    return tuple((spoken or cleaned)[-most:])
+    return tuple(clean_lines((spoken or tamed)[-most:]))
 
 
 def _split(lines: list[str]) -> tuple[list[str], list[str]]:
