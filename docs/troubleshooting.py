@@ -25,7 +25,7 @@ trainplane bundle JOB -n NAMESPACE -o FILE   # all that is known, without secret
 trainplane explain --bundle FILE             # the same answer from the file, anywhere
 ```
 In Python: `print(client.explain_job("my-run"))`; `client.get_job("my-run").cause.kind` is the class. In YAML:
-`status.firstFault.cause`.
+`status.firstFault.cause`. [Failures, and who names them](explain.md) shows them side by side with what the status says.
 
 One cause is named, the *first* fault: when one node dies, the others die of it, so a node that lost a peer or was told
 to stop counts less than one that failed by itself, whatever the nodes' clocks say. An answer is `certain` only if
