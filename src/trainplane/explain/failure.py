@@ -16,6 +16,7 @@ from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LETTERS, clean
 from trainplane.explain.creation import explain_creation
 from trainplane.explain.explanation import Evidence
+from trainplane.explain.facts import MOST_LOGS
 from trainplane.explain.faults import CLOCKS, fault_of, first, is_sure, kept_fault, step_of
 from trainplane.explain.phrasing import of_class, of_fault, where_of
 from trainplane.explain.pods import container_of, end_of, former_end_of, index_of, name_of
@@ -166,6 +167,7 @@ def _silent(facts: Facts, told: list[Told]) -> Explanation | None:
     """Return the one node that the others waited for: it alone neither waited in vain nor lost a peer."""
     spoke = {one.step for one in told if class_of(one.fault.cause).part != "stopped" and one.fault.cause != "Killed"}
     silent = {step: pod for step, pod in facts.steps().items() if step not in spoke and _trains(pod)}
+    silent |= {step: {} for step in _removed(facts)}
     if len(silent) > 1:
         silent = _longest_silent(facts, silent, spoke)
     if len(silent) != 1 or not spoke:
@@ -181,6 +183,16 @@ def _silent(facts: Facts, told: list[Told]) -> Explanation | None:
         where=where_of(step, pod),
     )
     return replace(found, evidence=_evidence(facts, told, witness))
+
+
+def _removed(facts: Facts) -> list[str]:
+    """Return nodes of the training whose pods are gone: who stood still to the end was stopped and removed."""
+    steps, wanted = facts.steps(), trees.number(facts.job, "spec", "trainer", "numNodes") or 0
+    if not steps or not all(map(_trains, steps.values())):
+        return []
+    return [
+        step for step in (f"{names.JOB_NODE}-{rank}" for rank in range(min(wanted, MOST_LOGS))) if step not in steps
+    ]
 
 
 def _longest_silent(facts: Facts, silent: dict[str, Tree], spoke: set[str]) -> dict[str, Tree]:

@@ -53,6 +53,12 @@ def test_the_one_that_did_not_wait_in_vain_stands_still() -> None:
     assert (told.cause, told.step, told.certainty) == ("Hang", "node-2", "likely")
 
 
+def test_who_stood_still_is_named_also_when_its_pod_is_gone() -> None:
+    two = {"spec": {"trainer": {"numNodes": 2}}}
+    told = explain(facts(pod(0, "Failed", state=ended(1)), failed=True, logs={"node-0": traceback(GLOO)}, job=two), NOW)
+    assert (told.cause, told.step, told.pod, told.certainty) == ("Hang", "node-1", "", "likely")
+
+
 def test_all_that_waited_in_vain_is_no_hang_of_anybody() -> None:
     pods = [pod(0, "Failed", state=ended(1)), pod(1, "Failed", state=ended(1))]
     told = explain(facts(*pods, failed=True, logs={"node-0": traceback(GLOO), "node-1": traceback(GLOO)}), NOW)
