@@ -30,6 +30,7 @@ from trainplane.client.types import (
     templates,
     trainers,
 )
+from trainplane.explain import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,7 @@ TYPES = {
     "Runtimes": runtimes,
     "TrainJobs": jobs,
     "Descriptions": descriptions,
+    "Explanations": explanation,
     "Templates": templates,
     "Backends": backends,
 }

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from trainplane.cli import fleet_check, fleet_sync, runtime_check, version
+from trainplane.cli import bundle, explain, fleet_check, fleet_sync, runtime_check, version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="trainplane", description="Distributed training on Kubernetes.")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    explain.add(commands)
+    bundle.add(commands)
     text = "the clusters that MultiKueue sends jobs to"
     fleet = commands.add_parser("fleet", help=text, description=f"Look after {text}.")
     fleet_commands = fleet.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -56,6 +56,7 @@ from trainplane.client.types.trainers import (
     TorchTuneInstructDataset,
     Workspace,
 )
+from trainplane.explain.explanation import Evidence, Explanation
 
 __all__ = [
     "DATASET_PATH",
@@ -75,6 +76,8 @@ __all__ = [
     "Description",
     "EngineError",
     "Event",
+    "Evidence",
+    "Explanation",
     "ForbiddenError",
     "HuggingFaceDatasetInitializer",
     "HuggingFaceModelInitializer",

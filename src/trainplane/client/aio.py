@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.trainers import Trainer
+    from trainplane.explain.explanation import Explanation
 
     BackendConfig: TypeAlias = KubernetesBackendConfig | LocalProcessBackendConfig | ContainerBackendConfig
 
@@ -265,6 +266,20 @@ class AsyncTrainerClient:
         job, events = await asyncio.gather(self.backend.get_job(name), self.backend.list_events(name))
         told = await self.backend.explain_queue(name) if job.status == SUSPENDED else None
         return Description(job, events, read_answer(told) if told else None)
+
+    async def explain_job(self, name: str) -> Explanation:
+        """Return what is the matter with a TrainJob: the first fault, its evidence, what to do. `print` it.
+
+        Looks at everything: the TrainJob and all that it is made of, events, the last lines of all steps.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        from datetime import UTC, datetime  # noqa: PLC0415 rare
+
+        from trainplane.explain.explain import explain  # noqa: PLC0415 rare
+
+        return explain(await self.backend.collect(name), datetime.now(UTC))
 
     async def suspend_job(self, name: str) -> None:
         """Hold a TrainJob: its pods end, its place and its history stay. `resume_job` starts it again.

@@ -120,6 +120,7 @@ class TrainerClient:
     wait_for_job_status = _attending(AsyncTrainerClient.wait_for_job_status)
     watch_job = _iterating(AsyncTrainerClient.watch_job)
     describe_job = _blocking(AsyncTrainerClient.describe_job)
+    explain_job = _blocking(AsyncTrainerClient.explain_job)
     suspend_job = _blocking(AsyncTrainerClient.suspend_job)
     resume_job = _blocking(AsyncTrainerClient.resume_job)
     scale_job = _blocking(AsyncTrainerClient.scale_job)

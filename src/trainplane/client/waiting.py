@@ -11,9 +11,9 @@ import asyncio
 import re
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from trainplane.client.error_excerpt import SEARCHED_LINES, find_telling
 from trainplane.client.errors import (
     InvalidError,
     JobDeletedError,
@@ -22,7 +22,12 @@ from trainplane.client.errors import (
     JobTimeoutError,
     TrainplaneError,
 )
+from trainplane.client.reading.causes import cause_of
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, FINISHED, RUNNING, STATUSES, Cause
+from trainplane.explain.catalogue import class_of
+from trainplane.explain.explain import explain
+from trainplane.explain.logs import SEARCHED_LINES, find_telling
+from trainplane.explain.pods import ENDED, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -37,6 +42,8 @@ _NO_IMAGE = re.compile(r"not found|manifest unknown|does not exist", re.IGNORECA
 """What registries say of an image that they have not got; all else that they say may pass."""
 TAIL_LINES = 10
 """Lines of the failed step that an error shows: a traceback's end."""
+SETTLING_LOOKS = 5
+"""How often, a second apart, is looked for the node that the others lost."""
 
 
 async def wait(
@@ -144,7 +151,8 @@ async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None
 
     `seen` is what was wrong before it failed: a Job that gives up after some restarts removes the pods that could tell.
     """
-    cause = job.cause or Cause("Failed", "nothing says why; see get_job_events and get_job_logs")
+    cause = await _explained(backend, job) or job.cause
+    cause = cause or Cause("Failed", "nothing says why; see get_job_events and get_job_logs")
     if cause.step is None and seen is not None:
         return replace(seen, message=f"{seen.message.rstrip('. ')}. In the end: {cause.message}")
     if cause.step is None or cause.log_tail:
@@ -155,6 +163,24 @@ async def first_fault(backend: Backend, job: TrainJob, seen: Cause | None = None
     except TrainplaneError:
         return cause
     return replace(cause, log_tail=find_telling(tail, TAIL_LINES))
+
+
+async def _explained(backend: Backend, job: TrainJob) -> Cause | None:
+    """Return why a TrainJob failed by all that is known of it, logs of all steps too; None if that says nothing.
+
+    Nodes that lost a peer may be the first to end: while others are still about to, they are given some time.
+    """
+    for look in range(SETTLING_LOOKS):
+        try:
+            facts = await backend.collect(job.name)
+        except TrainplaneError:
+            return None
+        told = explain(facts, datetime.now(UTC))
+        clear = class_of(told.cause).part == "cause" or all(phase_of(pod) in ENDED for pod in facts.pods)
+        if clear or look == SETTLING_LOOKS - 1:
+            return cause_of(told) if told.step else None
+        await asyncio.sleep(1)
+    return None
 
 
 def where(job: TrainJob | None) -> str:

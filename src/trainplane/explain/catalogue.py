@@ -7,31 +7,9 @@ first fault from the cascade behind it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-Part: TypeAlias = Literal["cause", "unclear", "consequence", "stopped"]
-"""A cause by itself; what may be one or follow from another; what follows from another's end; who was told to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class TroubleClass:
-    """One class of trouble."""
-
-    name: str
-    says: str
-    """What happened, as it follows the name of a step or of a TrainJob."""
-    remedy: str
-    """What to do."""
-    group: str
-    """The heading of its part of the page."""
-    heals: bool = False
-    """Whether the same may succeed when it is tried again with nothing changed."""
-    part: Part = "cause"
-    certainty: Certainty = "certain"
-    """How sure this can be, at best."""
-
+from trainplane.explain.trouble import TroubleClass
 
 _CODE: Final = "Errors of the training itself"
 _RESOURCES: Final = "Memory, disk and devices"
@@ -64,7 +42,7 @@ _TABLE: Final = (
     ),
     TroubleClass(
         "WrongCommand",
-        "could not be started: its command or script is not in the image",
+        "could not be started: its command was not found, or is no program",
         "correct spec.trainer.command, or take an image that has the program",
         _CODE,
     ),
@@ -453,7 +431,7 @@ _TABLE: Final = (
     TroubleClass(
         "Unknown",
         "is in trouble for a reason that nothing here shows",
-        "trainplane bundle writes all that is known into a file; look at the logs of all steps",
+        "look at the logs of all steps; trainplane bundle writes all that is known into a file",
         _PACE,
         part="unclear",
         certainty="unknown",

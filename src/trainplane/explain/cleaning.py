@@ -20,22 +20,35 @@ MOST_LINES: Final = 12
 """Kept of a log."""
 MOST_MESSAGE: Final = 512
 """Letters of a message."""
-_LOOKED_AT: Final = 4
-"""Letters of a text that are looked at, for each that may be kept: what is hidden makes room for what follows."""
 _SEQUENCE: Final = re.compile(r"\x1b(?:\[[0-9;?]{0,32}[ -/]?[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 def clean(text: Any, most: int = MOST_MESSAGE) -> str:
-    """Return a text in one line of at most so many letters; empty for what is no text."""
-    if not isinstance(text, str):
-        return ""
-    if len(text) > _LOOKED_AT * most:  # a word that was cut may be half a secret, which no pattern knows: it goes
-        text = text[: _LOOKED_AT * most].rpartition(" ")[0] or f"[{len(text)} letters without a space]"
-    shown = "".join(letter if letter.isprintable() else " " for letter in _SEQUENCE.sub("", text))
-    shown = redact(shown.rstrip())
+    """Return a text in one line of at most so many letters, fit to be shown; empty for what is no text."""
+    shown = redact(tame(text, most))
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def clean_lines(lines: Iterable[str]) -> list[str]:
     """Return lines, each in bounds; their indentation stays, for it says something in a traceback."""
     return [clean(line, MOST_LETTERS) for line in lines]
+
+
+def tame(text: Any, most: int = MOST_LETTERS) -> str:
+    """Return a text in one line and in bounds, to be looked at and not to be shown: it may have credentials in it.
+
+    It is cut between words: half a credential is one that no pattern knows.
+    """
+    if not isinstance(text, str):
+        return ""
+    looked_at = _SEQUENCE.sub("", text[: 4 * most])
+    if not looked_at.isprintable():
+        looked_at = "".join(letter if letter.isprintable() else " " for letter in looked_at)
+    looked_at = looked_at.rstrip()
+    if len(text) <= 4 * most and len(looked_at) <= most:
+        return looked_at
+    return (
+        looked_at[: most - 1].rpartition(" ")[0] + "…"
+        if " " in looked_at[: most - 1].strip()
+        else f"[{len(text)} letters without a space]"
+    )

@@ -13,12 +13,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.trainjob import FirstFault
 from trainplane.explain.catalogue import class_of
-from trainplane.explain.cleaning import clean
+from trainplane.explain.cleaning import MOST_LINES, clean, clean_lines
 from trainplane.explain.logs import read_log
 from trainplane.explain.pods import Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
 
@@ -70,6 +72,7 @@ _BY_CODE: Final = {
 }
 _STOPPED: Final = frozenset({130, 137, 143})
 """Exit codes of who is told to stop, and of who does not heed that."""
+_NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _INITIALIZERS: Final = frozenset({names.JOB_DATASET, names.JOB_MODEL})
 
 
@@ -84,7 +87,7 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
     if end is None:
         return None
     place = index_of(pod)
-    said = list(lines) or (end.message or "").splitlines()
+    said = list(lines) or ((end.message or "").splitlines() if end.exit_code is not None else [])
     reading = read_log(said)
     return FirstFault(
         cause=_cause(pod, end, reading),
@@ -102,6 +105,25 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
     )
 
 
+def kept_fault(job: Tree) -> FirstFault | None:
+    """Return the fault that a TrainJob's status keeps, cleaned again: a worker's API server may write anything."""
+    try:
+        kept = msgspec.convert(trees.get(job, "status", "firstFault"), FirstFault)
+    except msgspec.ValidationError:
+        return None
+    return msgspec.structs.replace(
+        kept,
+        cause=clean(kept.cause, 63),
+        step=clean(kept.step, 63),
+        pod=clean(kept.pod, 253),
+        node=clean(kept.node, 253),
+        container=clean(kept.container, 63),
+        reason=clean(kept.reason, 128),
+        message=clean(kept.message),
+        log=clean_lines(kept.log[-MOST_LINES:]),
+    )
+
+
 def first(faults: Iterable[FirstFault]) -> FirstFault | None:
     """Return the fault that was the cause, of several pods' or of several times: see this module's words."""
     known = list(faults)
@@ -112,7 +134,8 @@ def first(faults: Iterable[FirstFault]) -> FirstFault | None:
     present = [one for one in real if one.restart == last]
     part = min(map(_part, present))
     among = [one for one in present if _part(one) == part]
-    begun = min(_moment(one) for one in among)
+    among = [one for one in among if _weight(one) >= min(0, max(map(_weight, among)))]
+    begun = min(map(_moment, among))
     return min(among, key=lambda one: (_moment(one) - begun > CLOCKS, -_weight(one), _moment(one), one.step, one.index))
 
 
@@ -132,6 +155,14 @@ def heals(fault: FirstFault) -> bool:
     return class_of(fault.cause).heals
 
 
+def is_sure(fault: FirstFault, lines: Sequence[str] = ()) -> bool:
+    """Return whether Kubernetes itself says what a fault was, or the program ended by what its log shows."""
+    if fault.reason not in {"Error", ""} or fault.exit_code is None:
+        return True
+    reading = read_log(lines or fault.log)
+    return reading.sure and reading.cause == fault.cause
+
+
 def step_of(fault: FirstFault) -> str:
     """Return what people call the step of a fault: `node-1`, `dataset-initializer`."""
     if not fault.step:
@@ -143,7 +174,7 @@ def telling_line(fault: FirstFault) -> str:
     """Return the line that tells most of a fault; empty where none does."""
     if fault.cause in {"Killed", "Terminated"}:
         return ""
-    if fault.cause in _WITHOUT_LOG:
+    if fault.message and (fault.exit_code is None or fault.cause in _WITHOUT_LOG or fault.reason in _NOT_STARTED):
         return fault.message
     return fault.log[-1].strip() if fault.log else fault.message
 
@@ -157,7 +188,7 @@ def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
     if target.get("status") == "True" and end.exit_code in {None, *_STOPPED}:
         return _BY_POD.get(str(trees.text(target, "reason")), "NodeLost")
     if end.exit_code is None:
-        return _BY_POD.get(end.reason, "ExitCode")
+        return _BY_POD.get(end.reason, "Unknown")
     cause = _cause_of_container(end, reading)
     place = index_of(pod)
     if place and place.replicated_job in _INITIALIZERS and cause in {"PythonError", "ExitCode"}:
@@ -169,16 +200,11 @@ def _cause_of_container(end: Trouble, reading: LogReading) -> str:
     known = {"OOMKilled": "OutOfMemory", "ContainerStatusUnknown": "NodeLost"}.get(end.reason)
     if known:
         return known
-    if end.reason in {"StartError", "ContainerCannotRun"}:
+    if end.reason in _NOT_STARTED:
         return _start_error(end)
     code = end.exit_code or 0
-    if code in _STOPPED:
-        return reading.cause if reading.cause and reading.sure else _BY_CODE.get(code, "Terminated")
-    if code in _BY_CODE:
-        return reading.cause or _BY_CODE[code]
-    if reading.cause == "PythonError" and code != 1:
-        return "ExitCode"  # Python ends with 1 by what nobody caught: this was got over
-    return reading.cause or "ExitCode"
+    believed = reading.cause if reading.sure or code == 1 else None  # Python ends with 1 by what nobody caught
+    return believed or _BY_CODE.get(code, "ExitCode")
 
 
 def _start_error(end: Trouble) -> str:
@@ -211,7 +237,7 @@ def _part(fault: FirstFault) -> int:
 
 def _weight(fault: FirstFault) -> int:
     """Return how much a fault tells: what nothing is known of is seldom the first."""
-    return (fault.cause not in {"ExitCode", "Killed"}) + (class_of(fault.cause).certainty == "certain")
+    return {"Killed": -2, "ExitCode": -1}.get(fault.cause, int(class_of(fault.cause).certainty == "certain"))
 
 
 def _moment(fault: FirstFault) -> datetime:

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.explain.catalogue import class_of
-from trainplane.explain.cleaning import MOST_LINES, clean_lines
+from trainplane.explain.cleaning import MOST_LINES, clean_lines, tame
 from trainplane.explain.signatures import match_exception, match_line
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ SEARCHED_LINES: Final = 120
 """Lines among which the telling ones are looked for: a launcher's report and an error before it."""
 _NEAR: Final = 12
 """Lines that may follow the traceback that ended a program: those of its exit handlers."""
+_AT_END: Final = 3
+"""Lines after which nothing else can have been the end."""
 _BACK: Final = 20
 """Lines before the end among which a library's line still tells why."""
 
@@ -36,7 +38,7 @@ _NOISE: Final = re.compile(
     r"torch[./]distributed[./]elastic.*(closing signal|Received \d+ death signal)|^[-=*]{20,}$|^\s*$|^wandb: "
     r"|resource_tracker: |Exception ignored in|destroy_process_group\(\) was not called"
 )
-_SIGNAL: Final = re.compile(r"exitcode *: -(\d{1,2})\b|exited on signal (\d{1,2})\b|EXIT CODE: (\d{1,3})\b")
+_EXIT: Final = re.compile(r"exitcode *: (-?\d{1,3})\b|exited on signal (\d{1,2})\b|\(signal (\d{1,2})\)")
 _BY_SIGNAL: Final = {
     4: "WrongArchitecture",
     6: "NativeCrash",
@@ -51,8 +53,13 @@ _EXCEPTION: Final = re.compile(
 )
 _ANY_EXCEPTION: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
 _LINK: Final = ("During handling of the above exception", "The above exception was the direct cause")
-_LOOKED_UP: Final = re.compile(r"^(?:KeyError|AttributeError|StopIteration|IndexError|queue\.Empty)\b")
+_LOOKED_UP: Final = re.compile(
+    r"^(?:KeyError|AttributeError|StopIteration|IndexError|queue\.Empty"
+    r"|\w*TimeoutError|BlockingIOError|Connection\w*Error|OSError|socket\.\w+)\b"
+)
 """Exceptions that are caught as a matter of course: what is raised while they are handled is the fault."""
+_ABORTED: Final = "NativeCrash"
+"""What libraries end with when they give up for a reason that they told before."""
 
 
 class LogReading(NamedTuple):
@@ -80,31 +87,35 @@ class _Raised(NamedTuple):
 
 def read_log(lines: Sequence[str]) -> LogReading:
     """Return what the last lines of a log say."""
-    cleaned = clean_lines(lines[-SEARCHED_LINES:])
-    body, report = _split(cleaned)
+    reading = _read([tame(line) for line in lines[-SEARCHED_LINES:]])
+    return reading._replace(lines=tuple(clean_lines(reading.lines)))
+
+
+def _read(tamed: list[str]) -> LogReading:
+    body, report = _split(tamed)
     spoken = [line for line in body if not _NOISE.search(line)]
     reported = _signal(report)
-    raised = _fatal(spoken, launched=bool(report))
-    if reported and reported != "NativeCrash":
-        return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]), sure=False)
+    raised = None if reported else _fatal(spoken, launched=bool(report))  # no exception ends by a signal
+    if reported and reported != _ABORTED:
+        return LogReading(reported, tuple((spoken or tamed)[-MOST_LINES:]), sure=False)
     if raised:
         deeper = _deeper(spoken[: raised.first], raised.cause)
         if deeper:
             return deeper
-        near = len(spoken) - 1 - raised.place <= _NEAR or bool(raised.prefix)
+        near = len(spoken) - 1 - raised.place <= _AT_END or bool(raised.prefix)
         return LogReading(raised.cause, _excerpt(spoken, raised), sure=near)
     said = _said(spoken)
     if said:
         return said
-    return LogReading(reported, tuple((spoken or cleaned)[-MOST_LINES:]))
+    return LogReading(reported, tuple((spoken or tamed)[-MOST_LINES:]))
 
 
 def find_telling(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Return the last lines, at most so many, before a launcher's report; the very last where there is none."""
-    cleaned = clean_lines(lines)
-    body, _ = _split(cleaned)
+    tamed = [tame(line) for line in lines]
+    body, _ = _split(tamed)
     spoken = [line for line in body if not _NOISE.search(line)]
-    return tuple((spoken or cleaned)[-most:])
+    return tuple(clean_lines((spoken or tamed)[-most:]))
 
 
 def _split(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -114,11 +125,12 @@ def _split(lines: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _signal(report: list[str]) -> str | None:
+    """Return the class of the signal that killed the process that a launcher names first; None if none did."""
     for line in report:
-        found = _SIGNAL.search(line)
+        found = _EXIT.search(line)
         if found:
-            number = int(next(group for group in found.groups() if group))
-            return _BY_SIGNAL.get(number)
+            code, *signals = found.groups()
+            return _BY_SIGNAL.get(-int(code) if code else int(next(filter(None, signals))))
     return None
 
 
@@ -225,14 +237,14 @@ def _said(lines: list[str]) -> LogReading | None:
     """Return what the last lines tell in a library's words: a cause before what may follow from one."""
     found: tuple[int, str] | None = None
     for place in range(len(lines) - 1, max(len(lines) - 1 - _BACK, -1), -1):
-        name = match_line(lines[place], last=place >= len(lines) - 2)
+        name = match_line(lines[place], last=place >= len(lines) - _AT_END)
         if name is None:
             continue
-        if class_of(name).part == "cause":
+        if class_of(name).part == "cause" and name != _ABORTED:
             found = (place, name)
             break
-        found = found or (place, name)
+        found = (place, name) if found is None or found[1] == _ABORTED else found
     if found is None:
         return None
     place, name = found
-    return LogReading(name, tuple(lines[: place + 1][-MOST_LINES:]), sure=place >= len(lines) - 3)
+    return LogReading(name, tuple(lines[: place + 1][-MOST_LINES:]), sure=place >= len(lines) - _AT_END)

@@ -270,10 +270,12 @@ _TABLE: Final = (
     ),
 )
 
-_MEANS_NO_FAULT: Final = frozenset(
-    {"FileMissing", "PermissionDenied", "NetworkError", "NameNotResolved", "WrongArguments"}
+_HARD: Final = frozenset({"GpuFault", "OutOfMemory", "SharedMemory", "CollectiveTimeout"})
+"""Of these, a line counts also if others follow it: nobody gets over them, but what comes of them is told later."""
+_GOT_OVER: Final = re.compile(
+    r"(?i)\bre-?tr(?:y|ies|ying)\b|\btry(?:ing)? again\b|\bcaught\b(?! collective)|\bignor|\bfall(?:ing)? ?back|\bskip"
 )
-"""Of these, a line outside a traceback is as often a warning: it counts only if it is the last that was said."""
+"""A line that says so is no fault."""
 
 
 def match_exception(line: str) -> str | None:
@@ -286,7 +288,9 @@ def match_exception(line: str) -> str | None:
 
 def match_line(line: str, *, last: bool) -> str | None:
     """Return the class of a line that stands in no traceback; `last`: nothing was said after it."""
+    if _GOT_OVER.search(line):
+        return None
     for name, pattern in _TABLE:
         if pattern.search(line):
-            return name if last or name not in _MEANS_NO_FAULT else None
+            return name if last or name in _HARD else None
     return None

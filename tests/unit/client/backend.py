@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.backend import BackendKind
+    from trainplane.explain.facts import Facts
 
 CREATED_AT = datetime(2026, 11, 15, 8, 0, tzinfo=UTC)
 
@@ -57,6 +58,7 @@ class FakeBackend:
         self.closed = False
         self.answer: Tree | None = None
         self.events: list[Event] = []
+        self.facts: Facts | None = None
 
     @property
     def kind(self) -> BackendKind:
@@ -114,6 +116,12 @@ class FakeBackend:
 
     async def delete_job(self, name: str) -> None:
         self.calls.append(("delete_job", name))
+
+    async def collect(self, name: str) -> Facts:
+        self.calls.append(("collect", name))
+        if self.facts is None:
+            raise NotFoundError(f"nothing is known of TrainJob {name}")
+        return self.facts
 
     async def explain_queue(self, name: str) -> Tree | None:
         self.calls.append(("explain_queue", name))

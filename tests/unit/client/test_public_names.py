@@ -23,9 +23,10 @@ KUBEFLOW = {
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
     "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
-    "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobStuckError", "JobTimeoutError",
-    "LogLine", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer",
-    "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError", "UnsupportedError", "Workspace",
+    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobStuckError",
+    "JobTimeoutError", "LogLine", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer", "RefusedError",
+    "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError", "UnsupportedError",
+    "Workspace",
 }  # fmt: skip
 
 METHODS = {
@@ -42,6 +43,7 @@ METHODS = {
     "stream_job_logs": ["name", "steps", "follow", "tail"],
     "watch_job": ["name"],
     "describe_job": ["name"],
+    "explain_job": ["name"],
     "suspend_job": ["name"],
     "resume_job": ["name"],
     "scale_job": ["name", "num_nodes"],

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
+    from trainplane.explain.facts import Facts
 
 
 BackendKind: TypeAlias = Literal["kubernetes", "process", "container"]
@@ -69,6 +70,9 @@ class Backend(Protocol):
 
     async def delete_job(self, name: str) -> None:
         """Delete the TrainJob and all that it is made of; raises NotFoundError."""
+
+    async def collect(self, name: str) -> Facts:
+        """Return all that is known of the TrainJob, with the last lines of its steps; raises NotFoundError."""
 
     async def explain_queue(self, name: str) -> Tree | None:
         """Return why the TrainJob is queued, as the hub's API answers; None where nobody can say."""

@@ -12,24 +12,33 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.podindex import as_number
-from trainplane.client.reading.causes import find_cause, is_held
-from trainplane.client.reading.conditions import is_dispatched
+from trainplane.client.reading.causes import find_cause
 from trainplane.client.reading.runtimes import infer_runtime
-from trainplane.client.reading.steps import has_launcher, is_training, read_steps
+from trainplane.client.reading.steps import read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
+from trainplane.explain.holding import is_held
+from trainplane.explain.places import has_launcher, is_training
 from trainplane.explain.pods import STARTED, newest, phase_of, variable, worker
+from trainplane.explain.standing import is_dispatched
 from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from trainplane.api.tree import Tree
     from trainplane.client.types.runtimes import Runtime
+    from trainplane.explain.facts import Line
 
 
 def read_job(
-    job: Tree, pods: Sequence[Tree], *, runtime: Runtime | None, view: Tree | None = None, events: Sequence[Tree] = ()
+    job: Tree,
+    pods: Sequence[Tree],
+    *,
+    runtime: Runtime | None,
+    view: Tree | None = None,
+    events: Sequence[Tree] = (),
+    logs: Mapping[str, Sequence[Line]] | None = None,
 ) -> TrainJob:
     """Return a TrainJob.
 
@@ -39,6 +48,7 @@ def read_job(
         runtime: its runtime; None infers what pods and spec tell of it.
         view: the hub API's object of it, if it is dispatched.
         events: its events, if at hand: they may know why it failed where pods are gone.
+        logs: the end of each step's log, if at hand.
     """
     metadata = trees.fields(job, "metadata")
     nodes = count_nodes(job, pods, runtime)
@@ -50,7 +60,7 @@ def read_job(
         creation_timestamp=read_moment(metadata.get("creationTimestamp")) or BEGINNING,
         status=read_status(job, pods, nodes, view=view),
         namespace=str(metadata.get("namespace") or ""),
-        cause=find_cause(job, pods, events, view=view),
+        cause=find_cause(job, pods, events, view=view, logs=logs),
         cluster=worker(trees.get(view, "status", "cluster")),
         queue=trees.text(metadata, "labels", names.LABEL_QUEUE),
         progress=_progress(job),

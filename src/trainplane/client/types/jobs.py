@@ -74,7 +74,9 @@ class Cause(Shown):
     """The step that failed first."""
     exit_code: int | None = None
     log_tail: tuple[str, ...] = ()
-    """The last lines of that step."""
+    """The telling lines of that step."""
+    kind: str = ""
+    """The class of the trouble: a heading of docs/troubleshooting.md, which says what to do."""
 
     def __str__(self) -> str:
         where = f" in {self.step}" if self.step else ""

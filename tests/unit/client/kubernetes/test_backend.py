@@ -187,7 +187,8 @@ class TestJobs:
         stage.server.put(EVENTS, told)
         cause = (await stage.backend.get_job("a")).cause
         assert cause is not None
-        assert (cause.reason, cause.message) == ("FailedCreate", "Job a-node-0: exceeded quota")
+        assert (cause.reason, cause.kind) == ("FailedCreate", "QuotaExceeded")
+        assert cause.message.startswith("Job a-node-0: exceeded quota. ")
 
     async def test_a_failure_that_pods_tell_costs_no_more(self, stage: Stage) -> None:
         stage.job(condition("Failed", "FailedJobs", "failed"))

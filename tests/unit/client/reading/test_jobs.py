@@ -11,7 +11,8 @@ from tests.unit.client.reading.documents import at, condition, ended, pod, runti
 from trainplane.api import tree as trees
 from trainplane.client.reading.jobs import count_nodes, finished_at, read_job
 from trainplane.client.reading.runtimes import read_runtime
-from trainplane.client.reading.steps import name_places, read_steps
+from trainplane.client.reading.steps import read_steps
+from trainplane.explain.places import name_places
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 SUSPENDED = condition("Suspended", "Suspended")

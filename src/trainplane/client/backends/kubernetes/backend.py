@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.client.backends.kubernetes.collecting import Collector
 from trainplane.client.backends.kubernetes.failures import translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
 from trainplane.client.errors import InvalidError
-from trainplane.client.reading.conditions import is_dispatched
 from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.history import read_history
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.types.runtimes import RuntimeKind
+from trainplane.explain.faults import kept_fault
+from trainplane.explain.holding import is_held
 from trainplane.explain.pods import job_of
+from trainplane.explain.standing import is_dispatched
 from trainplane.kube import errors as kube
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
+    from trainplane.explain.facts import Facts
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
 
@@ -206,13 +210,21 @@ class KubernetesBackend:
         return sorted(found, key=lambda job: (job.creation_timestamp, job.name))
 
     async def get_job(self, name: str) -> TrainJob:
-        """Return a TrainJob: itself, its pods, its runtime, and events only where it failed and pods cannot say why."""
+        """Return a TrainJob: itself, its pods, its runtime.
+
+        Where it failed and its status does not keep the first fault, logs too, and events where pods are gone.
+        """
         with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(conditions_of(job)) and found.cause and found.cause.step is None:
-                found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
+            if is_finished(conditions_of(job)) and found.cause and kept_fault(job) is None:
+                if found.cause.step is None:
+                    found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
+                else:
+                    reading = Reading(self._client, self._hub, self.namespace, self._clock)
+                    logs = await Collector(reading).read_logs(job, pods)
+                    found = read_job(job, pods, runtime=runtime, view=view, logs=logs)
         if found.progress is not None:
             found.metrics_history = await self._history(name)
         return found
@@ -261,6 +273,16 @@ class KubernetesBackend:
         with translated(f"events of TrainJob {name} cannot be listed", missing=self._missing(name)):
             job = await self._client.get(TRAIN_JOBS, name, self.namespace)
             return read_events(await self._events(job, ()))
+
+    async def collect(self, name: str) -> Facts:
+        """Return all that is known of the TrainJob, with the last lines of its steps."""
+        with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
+            job, pods, view = await self._look(name)
+            events, queue = await asyncio.gather(
+                self._events(job, pods), self._hub.queue(name) if is_held(job, view) else _nothing(None)
+            )
+            reading = Reading(self._client, self._hub, self.namespace, self._clock)
+            return await Collector(reading).collect(job, pods, events=events, view=view, queue=queue)
 
     async def explain_queue(self, name: str) -> Tree | None:
         """Return why the TrainJob is queued, as the hub's API answers; None where there is no such API."""

@@ -22,9 +22,9 @@ from trainplane.client.backends.kubernetes.merging import Merger, MergeSettings
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
 from trainplane.client.errors import NotFoundError
-from trainplane.client.reading.conditions import is_dispatched
-from trainplane.client.reading.steps import NODE, name_places, number_places
+from trainplane.explain.places import NODE, name_places, number_places
 from trainplane.explain.pods import created, index_of
+from trainplane.explain.standing import is_dispatched
 from trainplane.kube.errors import KubeError
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.resources import PODS

@@ -18,8 +18,8 @@ from trainplane.api import tree as trees
 from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.client.backends.kubernetes.failures import translate
 from trainplane.client.errors import NotFoundError
-from trainplane.client.reading.conditions import is_dispatched
 from trainplane.explain.pods import created
+from trainplane.explain.standing import is_dispatched
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
 from trainplane.kube.notifier import Notifier

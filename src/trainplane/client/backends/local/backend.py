@@ -23,6 +23,9 @@ from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, 
 from trainplane.client.reading.events import read_events
 from trainplane.client.reading.jobs import count_nodes, read_job
 from trainplane.client.reading.runtimes import read_runtime
+from trainplane.client.types.jobs import FAILED
+from trainplane.explain.facts import Facts, Line
+from trainplane.explain.logs import SEARCHED_LINES
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
@@ -220,7 +223,10 @@ class LocalBackend:
 
     async def get_job(self, name: str) -> TrainJob:
         """Return a TrainJob; raises NotFoundError."""
-        job = self._read(self._folder(name))
+        folder = self._folder(name)
+        job = self._read(folder)
+        if job is not None and job.status == FAILED:
+            job = self._read(folder, await asyncio.to_thread(_last_lines, folder))
         if job is None:
             raise NotFoundError(f"there is no TrainJob {name}")
         return job
@@ -268,6 +274,15 @@ class LocalBackend:
         self._read(folder)
         return read_events(folder.read_events())
 
+    async def collect(self, name: str) -> Facts:
+        """Return all that is known of a TrainJob, with the last lines of its steps."""
+        folder = self._folder(name)
+        job = self._document(folder)
+        if job is None:
+            raise NotFoundError(f"there is no TrainJob {name}")
+        logs = await asyncio.to_thread(_last_lines, folder)
+        return Facts(job, folder.read_pods(), folder.read_events(), logs=logs)
+
     async def explain_queue(self, name: str) -> Tree | None:
         """Return None: nothing is queued here."""
         self._folder(name)
@@ -284,7 +299,7 @@ class LocalBackend:
             raise NotFoundError(f"there is no TrainJob {name} on the {self.kind} backend of this machine")
         return folder
 
-    def _read(self, folder: JobFolder) -> TrainJob | None:
+    def _read(self, folder: JobFolder, logs: Mapping[str, Sequence[Line]] | None = None) -> TrainJob | None:
         job = self._document(folder)
         if job is None:
             return None
@@ -294,6 +309,7 @@ class LocalBackend:
             folder.read_pods(),
             runtime=read_runtime(runtime) if runtime else None,
             events=folder.read_events(),
+            logs=logs,
         )
 
     def _document(self, folder: JobFolder, *, bury: bool = True) -> Tree | None:
@@ -308,6 +324,18 @@ class LocalBackend:
 
     def _goes_on(self, folder: JobFolder) -> bool:
         return self._document(folder) is not None and folder.is_supervised()
+
+
+def _last_lines(folder: JobFolder) -> dict[str, list[Line]]:
+    """Return the end of each step's log."""
+    reader = LogReader(folder.log, None)
+    told: dict[str, list[Line]] = {}
+    try:
+        for line in reader.read_last(SEARCHED_LINES):
+            told.setdefault(line.step, []).append(Line(line.text, line.time))
+    finally:
+        reader.close()
+    return told
 
 
 def _merged(document: Tree, patch: Tree) -> Tree:

@@ -33,7 +33,7 @@ from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Timing
 from trainplane.client.backends.local.values import Sources
-from trainplane.client.reading.steps import name_places
+from trainplane.explain.places import name_places
 from trainplane.lifecycle import deadline
 from trainplane.lifecycle.events import EventContent, created, of_change
 from trainplane.lifecycle.status import JobSetStatus, observe

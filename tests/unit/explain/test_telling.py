@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainplane.client.error_excerpt import find_telling
+from trainplane.explain.logs import find_telling
 
 TORCHRUN = """\
 epoch 1
