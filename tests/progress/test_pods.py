@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lab import trainplane
 from lab.paths import REPOSITORY
-from tests.progress import loop
+from tests.progress import loop, watched
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
 from tests.size import FULL
 from trainplane.client.aio import AsyncTrainerClient
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.sdk.kubernetes.stage import Stage
+    from tests.suite import SuiteReport
     from trainplane.client.types.jobs import TrainJob
 
 OFFICIAL = REPOSITORY / "build/official-sdk"
@@ -39,6 +41,7 @@ try:
 except urllib.error.HTTPError as error:
     print(error.code)
 """
+MOST_WATCH_MB = 40
 _MINE = "/var/run/secrets/kubeflow/trainer/token"
 
 
@@ -134,6 +137,23 @@ async def test_who_may_not_report(stage: Stage) -> None:
     # Its pod is gone. That the token was a good one may be remembered for a minute; that the pod is there is not.
     assert await post(stage, mine, their_url, stolen) in {401, 403}
     assert (await stage.backend.get_job("theirs")).progress is None
+
+
+async def test_ten_thousand_pods_are_watched_with_little_memory(stage: Stage, report: SuiteReport) -> None:
+    """Ten thousand copies of a real pod, each changed once, in a mirror of their own."""
+    stage.apply(runtime("shell", WAITING))
+    await stage.backend.submit(train_job("watched"))
+    await stage.wait("watched", "Running")
+    pod = await stage.client.get(PODS, await pod_of(stage, "watched"), stage.namespace)
+    pod["metadata"] |= {"name": "POD-NAME", "resourceVersion": "VERSION"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, watched.__file__, "10000", stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    printed, _ = await process.communicate(json.dumps(pod).encode())
+    cost = json.loads(printed)
+    report.figure("watch_mb_10k_pods", cost["mb"])
+    report.figure("watch_us_per_change", cost["us_per_change"])
+    assert cost["mb"] < MOST_WATCH_MB
 
 
 async def test_a_new_authority_reaches_a_trainjob_that_runs(stage: Stage) -> None:

@@ -49,7 +49,7 @@ class PodCounts:
     ready: int = 0
     """Of these, those that are ready or done."""
     running: int = 0
-    """Pods of any step in which a container runs."""
+    """Pods of any step in which a container runs, and those of the training that have done their work."""
     scheduled: int = 0
     """Pods of the training that have a machine."""
     wait: str = ""
@@ -89,7 +89,7 @@ def _ended(status: TrainJobStatus, end: Condition) -> Phase:
 
 
 def _is_held(job: TrainJob, status: TrainJobStatus) -> bool:
-    """Return whether a TrainJob is held back; one that is dispatched is while no worker counts its Jobs."""
-    if job.spec.managed_by != names.MANAGED_BY_MULTIKUEUE:
+    """Return whether a TrainJob is held back; one that a queue dispatches is while no worker counts its Jobs."""
+    if job.spec.managed_by != names.MANAGED_BY_MULTIKUEUE or names.LABEL_QUEUE not in job.metadata.labels:
         return bool(job.spec.suspend)
     return not any(one.active or one.ready or one.succeeded for one in status.jobs_status)

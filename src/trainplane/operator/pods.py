@@ -157,7 +157,12 @@ class SeenPod(_Part, frozen=True):
     @property
     def is_ready(self) -> bool:
         """Whether it is ready, or has done its work."""
-        return self.status.phase == "Succeeded" or self.holds("Ready")
+        return self.is_done or self.holds("Ready")
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has done its work."""
+        return self.status.phase == "Succeeded"
 
     @property
     def runs(self) -> bool:

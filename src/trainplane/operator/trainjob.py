@@ -28,7 +28,7 @@ from trainplane.kube.expectations import Expectations
 from trainplane.kube.resource import Key
 from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle.conditions import is_finished, is_stopped
-from trainplane.lifecycle.status import fail, observe
+from trainplane.lifecycle.status import fail, observe, ready_jobs
 from trainplane.operator import status
 from trainplane.operator.adoption import check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
@@ -97,7 +97,7 @@ class TrainJobReconciler:
         mirror = PodMirror(self.stores.pods)
         self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
         self._unhurried: dict[Key, float] = {}
-        self._unscheduled: set[Key] = set()
+        self._scheduled: dict[Key, str] = {}
         self._objects = Objects(
             self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
         )
@@ -134,6 +134,7 @@ class TrainJobReconciler:
         after = await self._witness.testify(key, job.view, observed, seen)
         if after is None:
             return RequeueAfter(EARLY_SECONDS)
+        self._tell_scheduled(key, job.view, seen)
         left = deadline.seconds_left(job.view, after.conditions, now)
         if left is not None and left <= 0:
             after = fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
@@ -154,7 +155,6 @@ class TrainJobReconciler:
         hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
         after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
-        self._tell_scheduled(key, job.view.metadata, seen)
         later = None if hindered else self._may_wait(key, job.view.status, after)
         after = job.view.status if later else after
         caught_up = await self._write_status(key, job.view, after, now)
@@ -186,14 +186,14 @@ class TrainJobReconciler:
             return None
         return max(UNHURRIED_SECONDS - waited, CATCH_UP_SECONDS)
 
-    def _tell_scheduled(self, key: Key, job: ObjectMeta, seen: Sighting) -> None:
-        """Tell once that every pod has a machine, if we saw that some had none."""
-        counts = seen.counts
-        if counts.scheduled < counts.wanted:
-            self._unscheduled.add(key)
-        elif key in self._unscheduled:
-            self._unscheduled.discard(key)
-            self._record(job, (events.scheduled(counts.wanted),))
+    def _tell_scheduled(self, key: Key, job: TrainJob, seen: Sighting) -> None:
+        """Tell once that every pod has a machine, unless they have long been ready: another told it then."""
+        counts, uid = seen.counts, job.metadata.uid
+        if not counts.wanted or counts.scheduled < counts.wanted or self._scheduled.get(key) == uid:
+            return
+        self._scheduled[key] = uid
+        if not (is_finished(job.status.conditions) or ready_jobs(job.status.jobs_status)):
+            self._record(job.metadata, (events.scheduled(counts.wanted),))
 
     def _tell_faults(self, job: TrainJob, after: TrainJobStatus) -> None:
         """Tell of a fault with the pod as its subject, where people look who see a pod gone wrong."""
@@ -268,7 +268,7 @@ class TrainJobReconciler:
         self._witness.forget(key)
         self._started.pop(key, None)
         self._unhurried.pop(key, None)
-        self._unscheduled.discard(key)
+        self._scheduled.pop(key, None)
 
     async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
         """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""

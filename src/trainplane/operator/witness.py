@@ -15,7 +15,7 @@ from trainplane.api import names
 from trainplane.api.meta import is_true
 from trainplane.explain import faults
 from trainplane.lifecycle.conditions import is_finished
-from trainplane.lifecycle.phase import PENDING, Phase, PodCounts, phase_of
+from trainplane.lifecycle.phase import PENDING, QUEUED, SUSPENDED, Phase, PodCounts, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,8 +115,9 @@ def with_phase(job: TrainJob, after: TrainJobStatus, seen: Sighting, hindrance: 
     phase = phase_of(job, after, seen.counts, restarts=seen.restarts)
     if phase == Phase(PENDING):
         phase = Phase(PENDING, hindrance)
-    over = is_finished(after.conditions)
-    ready = after.nodes_ready if over else seen.counts.shown
+    ready = after.nodes_ready if is_finished(after.conditions) else seen.counts.shown
+    if phase.name in {SUSPENDED, QUEUED}:
+        ready = ""
     return msgspec.structs.replace(after, phase=phase.name, reason=phase.reason, nodes_ready=ready)
 
 
@@ -126,7 +127,7 @@ def _count(pods: Sequence[SeenPod], wanted: int) -> PodCounts:
     return PodCounts(
         wanted=wanted,
         ready=sum(pod.is_ready for pod in living),
-        running=sum(pod.runs for pod in pods if pod.removed_at is None),
+        running=sum(pod.runs for pod in pods if pod.removed_at is None) + sum(pod.is_done for pod in living),
         scheduled=sum(pod.is_scheduled for pod in living),
         wait=next(filter(None, (pod.wait for pod in pods)), ""),
         again=any(pod.was_run_again for pod in pods) or len(pods) > len({pod.place for pod in pods}),

@@ -52,6 +52,8 @@ def phase(
         (phase({"conditions": [condition("Complete", "AllJobsCompleted")]}, suspend=True), ("Succeeded", "")),
         (phase({"conditions": [condition("Failed", "FailedJobs")]}), ("Failed", "FailedJobs")),
         (phase({"conditions": [condition("Failed", "FailedJobs")]}, fault=FAULT), ("Failed", "PythonError")),
+        (phase(**DISPATCHED), ("Suspended", "SpecSuspend")),
+        (phase(managedBy="kueue.x-k8s.io/multikueue"), ("Pending", "")),
         (phase(labels=QUEUE, **DISPATCHED), ("Queued", "WaitsForQuota")),
         (phase({"jobsStatus": [counts(suspended=1)]}, labels=QUEUE, **DISPATCHED), ("Queued", "WaitsForQuota")),
         (phase({"jobsStatus": [counts(active=1)]}, labels=QUEUE, **DISPATCHED), ("Pending", "")),

@@ -246,6 +246,31 @@ async def test_it_is_told_once_that_every_pod_has_a_machine() -> None:
     assert "all 2 pods have a machine" in world.messages()
 
 
+async def test_pods_that_are_done_before_their_jobset_says_so_are_no_restart() -> None:
+    world = await started()
+    world.pod_says(0, exit_code=1, runs_again=True, ready=False)
+    world.jobset_says(counts(active=1))
+    await world.settle()
+    assert status(world)["phase"] == "Restarting"
+    for index in range(2):
+        world.pod_says(index, phase="Succeeded", ready=False)
+    await world.settle()
+    await world.clock.advance(UNHURRIED_SECONDS)
+    await world.settle()
+    assert status(world)["phase"] == "Running"
+
+
+async def test_a_job_that_is_held_back_has_no_pods_to_count() -> None:
+    world = await started()
+    world.pod_says(0)
+    world.jobset_says(counts(active=1))
+    await world.settle()
+    assert status(world)["nodesReady"] == "1/2"
+    world.edit(suspend=True)
+    await world.settle()
+    assert "nodesReady" not in status(world)
+
+
 async def test_success_is_one_word() -> None:
     world = await started()
     for index in range(2):
