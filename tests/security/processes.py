@@ -246,6 +246,10 @@ def review(number: int, padding: int = 0) -> bytes:
         "name": f"job-{number}",
         "namespace": NAMESPACE,
         "userInfo": {"username": "ana"},
-        "object": train_job(f"job-{number}", meta={"annotations": {"padding": "x" * padding}}),
+        "object": train_job(
+            f"job-{number}",
+            meta={"annotations": {"padding": "x" * padding}},
+            trainer={"numNodes": 2, "command": ["train"]},
+        ),
     }
     return msgspec.json.encode({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})

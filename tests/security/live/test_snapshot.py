@@ -92,7 +92,8 @@ def runs(tenancy: Tenancy) -> Tree:
 def check_curated(pod: Tree) -> None:
     assert [one["image"] for one in pod["containers"]] == [IMAGE]
     assert pod["containers"][0]["resources"] == {"requests": {"cpu": "500m"}}
-    assert not {"volumes", "nodeSelector", "tolerations"} & pod.keys()
+    assert not {"nodeSelector", "tolerations"} & pod.keys()
+    assert [one["name"] for one in pod["volumes"]] == ["kubeflow-trainer-token"], "what pods report with, and no other"
 
 
 # -- while the operator runs ------------------------------------------------------------------------------------------

@@ -180,7 +180,7 @@ class ContainerRunner:
         if self._settings["remote"]:
             return launch
         file = self._folder.progress
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         report = {names.STATUS_FILE: f"{_REPORTS}/{file.name}"}
         mounts = (*launch.mounts, Mount(file.parent, _REPORTS))
         return replace(launch, variables={**launch.variables, **report}, mounts=mounts)
