@@ -10,6 +10,7 @@ from tests.unit.operator.objects import BROKEN, COMPLETED, counts, runtime, trai
 from tests.unit.operator.world import DONE, Crash, CrashError, World, started
 from trainplane.kube.controller import Failed, RequeueAfter
 from trainplane.operator.errors import RuntimeMissingError
+from trainplane.operator.witness import LATE_SECONDS
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ async def test_a_finished_training_ran_again_when_its_ttl_removed_the_jobset_bef
     assert ttl(world) is None, "JobSet would remove it, told or not"
     world.jobset_says(counts(succeeded=1), conditions=(end,))
     fresh = world.restart()  # which was down for longer than the TTL
+    await fresh.settle()
+    await fresh.clock.advance(LATE_SECONDS)  # no pod tells why
     assert await fresh.settle() == DONE
     assert fresh.conditions()[0][0] in {"Complete", "Failed"}
     assert ttl(fresh) == 5

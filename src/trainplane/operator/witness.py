@@ -41,6 +41,8 @@ class Sighting:
     restarts: int = 0
     pods: Sequence[SeenPod] = ()
     """Those of the JobSet's present attempt."""
+    goes: bool = False
+    """Whether the JobSet may be gone soon: then its end is told at once, or the training would run again."""
 
 
 @dataclass
@@ -60,12 +62,13 @@ class Witness:
             return Sighting()
         restarts = jobset.status.restarts
         pods = [pod for pod in self.pods.of(key, jobset.meta.uid) if pod.attempt == restarts]
-        return Sighting(_count(pods, jobset.trainers), restarts, pods)
+        goes = jobset.expires or jobset.meta.deletion_timestamp is not None
+        return Sighting(_count(pods, jobset.trainers), restarts, pods, goes)
 
     async def testify(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus | None:
         """Return the status with what went wrong first, and why it failed if it did; None if that may still come."""
         after = await self._with_fault(key, job, after, seen)
-        if self._is_early(key, job.status, after, seen.restarts):
+        if not seen.goes and self._is_early(key, job.status, after, seen.restarts):
             return None
         return _with_cause(job.status, after, seen.restarts)
 

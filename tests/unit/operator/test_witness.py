@@ -103,6 +103,16 @@ async def test_a_jobset_that_failed_waits_for_its_pods_and_not_for_long() -> Non
     assert status(world)["phase"] == "Failed"
 
 
+async def test_a_jobset_that_goes_by_itself_is_not_waited_for() -> None:
+    world = await started()
+    jobset = world.job_set()
+    assert jobset is not None
+    world.put(JOB_SETS, {**jobset, "spec": {**jobset["spec"], "ttlSecondsAfterFinished": 0}})
+    failed(world)
+    await world.settle()
+    assert status(world)["phase"] == "Failed"
+
+
 async def test_without_the_right_to_read_logs_the_exit_code_still_tells() -> None:
     world = await started()
     world.pod_says(0, phase="Failed", exit_code=137, reason="OOMKilled")
