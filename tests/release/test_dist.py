@@ -105,7 +105,7 @@ def test_nothing_names_the_machine_that_made_it(source: Source, tmp_path: Path) 
         (f"{path.name}: {name}", content)
         for path in DIST.iterdir()
         for name, content in contents(path)
-        if content not in committed
+        if content not in committed and "/charts/jobset/" not in name  # JobSet's own words
     ]
     assert len(written) > 5
     assert [name for name, content in written if paths.search(content)] == []
