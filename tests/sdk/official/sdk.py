@@ -62,7 +62,7 @@ class Sdk:
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         if not PYTHON.exists():
-            raise SdkError("the official SDK is not installed: make official-sdk")
+            raise SdkError("the official SDK is not installed: make build/official-sdk/stamp")
         self.namespace = namespace
         self._numbers = count()
         self._waiting: dict[int, Future[Outcome]] = {}
