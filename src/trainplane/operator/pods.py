@@ -121,6 +121,11 @@ class _Status(_Part, frozen=True):
     init_container_statuses: list[_ContainerStatus] = []
     container_statuses: list[_ContainerStatus] = []
 
+    @property
+    def all_containers(self) -> list[_ContainerStatus]:
+        """Its containers, those that are started first, first."""
+        return [*self.init_container_statuses, *self.container_statuses]
+
 
 class SeenPod(_Part, frozen=True):
     """A pod as far as the operator looks."""
@@ -147,7 +152,7 @@ class SeenPod(_Part, frozen=True):
     @property
     def was_run_again(self) -> bool:
         """Whether one of its containers was started again."""
-        return any(one.restart_count for one in (*self.status.init_container_statuses, *self.status.container_statuses))
+        return any(one.restart_count for one in self.status.all_containers)
 
     @property
     def is_scheduled(self) -> bool:
@@ -175,7 +180,7 @@ class SeenPod(_Part, frozen=True):
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return condition.reason or "Unschedulable"
-        for one in (*self.status.init_container_statuses, *self.status.container_statuses):
+        for one in self.status.all_containers:
             if one.state.waiting is not None and one.state.waiting.reason not in _COMING:
                 return _SAME.get(one.state.waiting.reason, one.state.waiting.reason)
         return ""
@@ -190,7 +195,7 @@ class SeenPod(_Part, frozen=True):
         """When runs of its containers ended badly, as far as the kubelet still tells."""
         return [
             state.terminated.finished_at or _LONG_AGO
-            for one in (*self.status.init_container_statuses, *self.status.container_statuses)
+            for one in self.status.all_containers
             for state in (one.last_state, one.state)
             if state.terminated is not None and state.terminated.exit_code != 0
         ]
@@ -207,7 +212,7 @@ class SeenPod(_Part, frozen=True):
         """Return whether a container was started again, so that its bad end is that of the run before."""
         return any(
             one.name == container and one.state.terminated is None and one.last_state.terminated is not None
-            for one in (*self.status.init_container_statuses, *self.status.container_statuses)
+            for one in self.status.all_containers
         )
 
     def holds(self, condition: str) -> bool:

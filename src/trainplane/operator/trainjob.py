@@ -252,6 +252,8 @@ class TrainJobReconciler:
 
     def _notice_pruning(self, sent: str, stored: str) -> None:
         """Log once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
+        if not sent:
+            return  # a status without a digest tells nothing of the CRD
         pruned = sent != stored
         if pruned and not self._prunes:
             log.warning("the TrainJob CRD does not know status.runtimeDigest: install the CRDs of this release")
