@@ -14,6 +14,7 @@ from lab.paths import REPOSITORY
 from tests.progress import loop, watched
 from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
 from tests.size import FULL
+from trainplane.api import names
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.options import Name
 from trainplane.client.types.trainers import CustomTrainer
@@ -170,7 +171,7 @@ async def test_a_new_authority_reaches_a_trainjob_that_runs(stage: Stage) -> Non
     file.write_bytes(bundle)
 
     def trusted() -> str:
-        found = stage.cluster.get("configmap", "trusts-tls-config", f"--namespace={stage.namespace}")
+        found = stage.cluster.get("configmap", names.STATUS_CA_CONFIG_MAP, f"--namespace={stage.namespace}")
         text: str = found["data"]["ca.crt"]
         return text
 

@@ -35,7 +35,7 @@ def judge_immutable(
     job: Document[TrainJob], before: Document[TrainJob], runtime: Runtime, jobset: Tree, pipeline: Pipeline
 ) -> Iterator[Finding]:
     """Yield a finding if the changed `runtimePatches` ask for what JobSet would refuse."""
-    if same(_frozen_patches(before), _frozen_patches(job)):
+    if not touches_fixed(job.tree, before.tree):
         return
     try:
         was = JobSetTemplate(pipeline.render(before, runtime).jobset.tree)
@@ -57,15 +57,20 @@ def judge_immutable(
         )
 
 
+def touches_fixed(new: Tree, old: Tree) -> bool:
+    """Return whether changed `runtimePatches` ask for more than JobSet lets change of any suspended JobSet."""
+    return not same(_frozen_patches(old), _frozen_patches(new))
+
+
 def _by_name(jobset: JobSetTemplate) -> dict[str, ReplicatedJob]:
     """Return the jobs of a JobSet by name; of two with one name, the first."""
     return {job.name: job for job in reversed(jobset.jobs)}
 
 
-def _frozen_patches(job: Document[TrainJob]) -> list[Any]:
+def _frozen_patches(job: Tree) -> list[Any]:
     """Return the patches without what JobSet lets change, in order."""
     kept = []
-    for entry in trees.get(job.tree, "spec", "runtimePatches") or []:
+    for entry in trees.get(job, "spec", "runtimePatches") or []:
         for one in trees.get(entry, "trainingRuntimeSpec", "template", "spec", "replicatedJobs") or []:
             pod = trees.get(one, *_POD) or {}
             rest = {field: value for field, value in pod.items() if field not in names.JOBSET_MUTABLE_POD_FIELDS}

@@ -247,6 +247,8 @@ FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
 
 STATUS_VOLUME: Final = "kubeflow-trainer-token"
 STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
+STATUS_CA_CONFIG_MAP: Final = "kubeflow-trainer-status-ca"
+"""The ConfigMap of a namespace with the authorities by which its pods know whom they report progress to."""
 STATUS_CA_KEY: Final = "ca.crt"
 """The file, and the key of the ConfigMap, with the authorities that signed the operator's certificate."""
 STATUS_TOKEN_FILE: Final = "token"  # noqa: S105 the name of a file
@@ -300,11 +302,6 @@ def flux_entrypoint_name(train_job: str) -> str:
 def flux_curve_name(train_job: str) -> str:
     """Name the Secret with Flux's certificate."""
     return f"{train_job}-flux-curve"
-
-
-def tls_config_name(train_job: str) -> str:
-    """Name the ConfigMap with the authorities by which pods know the operator that they report progress to."""
-    return f"{train_job}-tls-config"
 
 
 def history_name(train_job: str) -> str:

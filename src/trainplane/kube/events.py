@@ -168,11 +168,19 @@ class EventRecorder:
     _queue: asyncio.Queue[_Note] = field(default_factory=asyncio.Queue)
 
     def record(
-        self, regarding: ObjectReference, type_: EventType, reason: str, message: str, *, action: str = ""
+        self,
+        regarding: ObjectReference,
+        type_: EventType,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        since: datetime | None = None,
     ) -> None:
         """Note that something happened to an object. Returns at once; callable from the event loop's thread only.
 
-        `reason` is a word in CamelCase for machines, `message` a sentence for people, `action` what was being done.
+        `reason` is a word in CamelCase for machines, `message` a sentence for people, `action` what was being done,
+        `since` when it began, if that was not now.
         """
         message = cut(message)
         now = self.clock.monotonic()
@@ -189,7 +197,7 @@ class EventRecorder:
             self.dropped += 1
             return
         wall = self.clock.now()
-        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), wall, wall, now)
+        note = _Note(regarding, type_, reason, message, action, _event_name(regarding), since or wall, wall, now)
         self._notes[key] = note
         self._notes.move_to_end(key)
         if len(self._notes) > self.settings.remembered:

@@ -305,6 +305,8 @@ class Reflector:
         async with _closing(stream):
             async for event in stream:
                 self._events += 1
+                if listing is None:
+                    self.store.heard_at = self._clock.monotonic()
                 if event.type == "BOOKMARK":
                     listing = await self._pass_bookmark(event.object, listing)
                 elif listing is None:

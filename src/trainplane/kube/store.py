@@ -59,6 +59,8 @@ class Store:
         self.resource = resource
         self.observed = 0
         """Every change up to this resourceVersion has been seen. Moved on by the reflector."""
+        self.heard_at = float("-inf")
+        """When the server last said anything, by the reflector's monotonic clock: what came by then is in here."""
         self._projector = Projector(resource, projection, indexes.values())
         # Plain tuples as keys: the garbage collector leaves a tuple of strings alone, but not a NamedTuple.
         self._entries: dict[Place, Entry] = {}

@@ -6,7 +6,7 @@ Events of kind TrainJob, which these are. Reasons are for programs and do not ch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from trainplane.api import names
 from trainplane.api.meta import find
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
+CREATED: Final = "JobSetCreated"
+SUSPENDED: Final = "Suspended"
+SCHEDULED: Final = "Scheduled"
+COMPLETED: Final = "Completed"
+"""The reason of the last Event of a TrainJob that went well."""
+
 
 class EventContent(NamedTuple):
     """The type, reason and message of an Event."""
@@ -33,7 +39,7 @@ class EventContent(NamedTuple):
 def created(name: str, pods: int, *, suspended: bool) -> EventContent:
     """Tell that the JobSet is there."""
     held = ", held back by spec.suspend" if suspended else ""
-    return EventContent("Normal", "JobSetCreated", f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
+    return EventContent("Normal", CREATED, f"created JobSet {name} for {pods} pod{'s' * (pods != 1)}{held}")
 
 
 def moved(name: str) -> EventContent:
@@ -52,7 +58,7 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
     """Yield what a change of status means to people."""
     was, now = find(before.conditions, names.SUSPENDED), find(after.conditions, names.SUSPENDED)
     if _turned(was, now, "True"):
-        yield EventContent("Normal", "Suspended", "suspended: pods are stopped or not started")
+        yield EventContent("Normal", SUSPENDED, "suspended: pods are stopped or not started")
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
         yield EventContent("Normal", "Resumed", "resumed: pods may start")
     if has_started(before, after):
@@ -65,9 +71,7 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
 
 def scheduled(pods: int) -> EventContent:
     """Tell that every pod has a machine."""
-    return EventContent(
-        "Normal", "Scheduled", f"all {pods} pods have a machine" if pods > 1 else "its pod has a machine"
-    )
+    return EventContent("Normal", SCHEDULED, f"all {pods} pods have a machine" if pods > 1 else "its pod has a machine")
 
 
 def _started(after: TrainJobStatus) -> EventContent:
@@ -82,7 +86,7 @@ def ended(condition: Condition) -> EventContent:
     """Tell that a TrainJob is over, and why."""
     cause = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
     if condition.type == names.COMPLETE:
-        return EventContent("Normal", "Completed", cause)
+        return EventContent("Normal", COMPLETED, cause)
     return EventContent("Warning", "Failed", cause)
 
 

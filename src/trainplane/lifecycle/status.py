@@ -43,7 +43,9 @@ class JobSetStatus(msgspec.Struct, frozen=True, rename="camel"):
 def observe(job: TrainJob, jobset: JobSetStatus | None, now: datetime) -> TrainJobStatus:
     """Return the status that the TrainJob has now; without a JobSet, what was last seen of one stays."""
     conditions: Sequence[Condition] = job.status.conditions
-    jobs = (job.status.jobs_status if jobset is None else jobset.replicated_jobs_status) or ()
+    jobs: Sequence[JobStatus] = job.status.jobs_status
+    if jobset is not None and not _is_held(job, jobset):
+        jobs = jobset.replicated_jobs_status or ()
     if not is_finished(conditions):
         conditions = _suspension(job, conditions, now)
         if jobset is not None:
@@ -62,6 +64,18 @@ def fail(status: TrainJobStatus, reason: str, message: str, now: datetime) -> Tr
 def ready_jobs(jobs: Iterable[JobStatus]) -> int:
     """Return how many Jobs have all their pods ready, or had."""
     return sum(job.ready + job.succeeded for job in jobs)
+
+
+def has_pods(jobs: Iterable[JobStatus]) -> bool:
+    """Return whether any of some Jobs has pods that run or are about to."""
+    return any(job.active or job.ready for job in jobs)
+
+
+def _is_held(job: TrainJob, jobset: JobSetStatus) -> bool:
+    """Return whether a TrainJob waits and its JobSet can add nothing: that its Jobs are suspended is said by then."""
+    if not job.spec.suspend or not is_true(job.status.conditions, names.SUSPENDED):
+        return False
+    return not has_pods(job.status.jobs_status) and not has_pods(jobset.replicated_jobs_status or ())
 
 
 def _suspension(job: TrainJob, conditions: Sequence[Condition], now: datetime) -> Sequence[Condition]:

@@ -126,6 +126,15 @@ class ApplyCache:
             return False
         return look == _look(job, jobset.meta, look.digest, jobset.status.restarts)
 
+    def left(self, key: Key, job: ObjectMeta, jobset: SeenJobSet) -> bool:
+        """Return whether a TrainJob's JobSet is as we left it, whatever became of the TrainJob since."""
+        look = self._looks.get(key)
+        return (
+            look is not None
+            and look.job_uid == job.uid
+            and (look.jobset_uid, look.jobset_touched) == (jobset.meta.uid, _touched(jobset.meta))
+        )
+
     def digest(self, key: Key, job: ObjectMeta) -> str:
         """Return the digest of the runtime that a TrainJob was last rendered from; empty if that is not known."""
         look = self._looks.get(key)

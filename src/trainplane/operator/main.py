@@ -28,6 +28,7 @@ from trainplane.kube.certificates import FileCertificates, ManagedCertificates
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.controller import Controller, ControllerSettings, own_key
+from trainplane.kube.eventmerger import EventMerger
 from trainplane.kube.events import EventRecorder, EventSettings
 from trainplane.kube.health import HealthServer, LoopLag
 from trainplane.kube.lease import LeaderElector
@@ -38,6 +39,7 @@ from trainplane.kube.pathaccess import PathAccess
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
+from trainplane.lifecycle import events
 from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.metrics import TrainJobMetrics
@@ -73,6 +75,9 @@ COMPONENT = "trainer-trainjob-controller"
 EVENT_SETTINGS = EventSettings(writers=2, waiting=8192)
 """News gives way to work: two writes at once take little from an API server that is busy with a thousand new TrainJobs,
 and what they bring waits (some 6 MB at most) until it is not."""
+
+UNHURRIED_NEWS = dict.fromkeys((events.CREATED, events.SUSPENDED, events.SCHEDULED), 30.0)
+"""Seconds that news of a TrainJob which does not run yet waits for more; its phase says the same at once."""
 
 BUSY_TRAIN_JOBS = 4
 """TrainJobs being looked at, or waiting for it, above which news waits: a burst, and not the daily coming and going."""
@@ -113,9 +118,19 @@ class Operator:
         runtimes = Runtimes(client, self.stores)
         snapshots = Snapshots(client, writer, runtimes)
         self.recorder = EventRecorder(client, clock, COMPONENT, settings=EVENT_SETTINGS, busy=self._busy)
+        self.news = EventMerger(self.recorder, clock, longer=UNHURRIED_NEWS, last=frozenset({events.COMPLETED}))
         self.train_job_metrics = TrainJobMetrics(self.metrics.registry)
         train_jobs = TrainJobReconciler(
-            client, writer, self.stores, snapshots, pipeline, self.recorder, self.train_job_metrics, clock, self._busy
+            client,
+            writer,
+            self.stores,
+            snapshots,
+            pipeline,
+            self.news,
+            self.train_job_metrics,
+            clock,
+            self._busy,
+            None if self.progress is None else self.progress.authority.ensure,
         )
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
@@ -137,7 +152,15 @@ class Operator:
         kept = Snapshots(self.review_client, writer, reviewed)
         allowed = configuration.admission.allowed_runtime_patches
         self.webhooks = WebhookServer(
-            Webhooks(self.review_client, reviewed, kept, pipeline, clock, allowed_patches=allowed).routes(),
+            Webhooks(
+                self.review_client,
+                reviewed,
+                kept,
+                pipeline,
+                clock,
+                job_sets=self.stores.job_sets,
+                allowed_patches=allowed,
+            ).routes(),
             self.settings.webhook(),
             tls=self.tls.context,
             observer=self.metrics.webhook(*webhooks.PATHS),
@@ -244,6 +267,7 @@ class Operator:
                     group.create_task(self.lag.run(), name="loop-lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     group.create_task(self.recorder.run(), name="events"),
+                    group.create_task(self.news.run(), name="merged-events"),
                     *(group.create_task(reflector.run()) for reflector in self.certificates.reflectors(self.client)),
                 ]
                 if self.progress is not None:
@@ -257,6 +281,7 @@ class Operator:
     async def _close(self, leading: list[asyncio.Task[Any]]) -> None:
         """Write the last events, give the Lease back, and answer reviews until no API server sends any."""
         stopped_at = self.clock.monotonic()
+        self.news.flush()
         with contextlib.suppress(TimeoutError):
             async with self.clock.timeout(LAST_WORDS_SECONDS):
                 await self.recorder.drain()

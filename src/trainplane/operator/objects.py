@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -37,6 +37,8 @@ from trainplane.render.plugins.trainjobstatus import TrainJobStatus
 from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from trainplane.api.document import Document
     from trainplane.api.meta import ObjectMeta
     from trainplane.api.trainjob import TrainJob
@@ -54,6 +56,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Prepare: TypeAlias = "Callable[[str], Awaitable[None]]"
+"""Sees to what every TrainJob of a namespace needs."""
+
+SETTLE_SECONDS: Final = 2.0
+"""How long an edit of a TrainJob that is held back waits for the next one before it is applied to its JobSet."""
+
+FRESH_SECONDS: Final = 2.0
+"""How lately a mirror must have heard from the API server to be believed without a read of its own."""
+
 
 @dataclass(slots=True)
 class Situation:
@@ -66,6 +77,8 @@ class Situation:
     """Of the runtime that it began with; empty until that is known."""
     is_new: bool = False
     """Whether it begins now: nothing of it can have been made before."""
+    later: float | None = None
+    """Seconds after which it should be met again, if something was put off."""
 
     @property
     def meta(self) -> ObjectMeta:
@@ -75,16 +88,22 @@ class Situation:
 
 @dataclass
 class Objects:
-    """Makes the objects of TrainJobs, and remembers which need no second look."""
+    """Makes the objects of TrainJobs, and remembers which need no second look.
+
+    `prepare` sees to what all TrainJobs of a namespace need, before the first of them has pods.
+    """
 
     client: Client
     writer: Writer
+    train_jobs: Store
     job_sets: Store
     snapshots: Snapshots
     pipeline: Pipeline
     clock: Clock
+    prepare: Prepare | None = None
 
     def __post_init__(self) -> None:
+        self._edited: dict[Key, float] = {}
         self._once = OnceCreator(self.client, self.writer)
         self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
@@ -102,6 +121,7 @@ class Objects:
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
         self._apply_cache.forget(key)
+        self._edited.pop(key, None)
 
     async def ensure(self, here: Situation) -> events.EventContent | None:
         """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
@@ -113,6 +133,8 @@ class Objects:
                 return None  # it is made anew when this one is gone
             if not (job.view.spec.suspend or jobset.suspended):
                 return await self._let_run(here, jobset)
+            if job.view.spec.suspend and jobset.suspended and self._may_change_again(here, jobset):
+                return None
         rendering = self._render(here, await self._runtime(here))
         await self._check_mirrors(here)
         body = await self._make_others(here, rendering)
@@ -122,6 +144,22 @@ class Objects:
         self._settle(here, await self._apply(here, ttl.held(body)))
         pods = sum(pod_set.replicas * pod_set.count for pod_set in rendering.plan.pod_sets)
         return events.created(here.key.name, pods, suspended=job.view.spec.suspend)
+
+    def _may_change_again(self, here: Situation, jobset: SeenJobSet) -> bool:
+        """Return whether an edit of what waits should wait too: Kueue patches a TrainJob and resumes it a moment later.
+
+        Only of a JobSet that is as we left it; what it holds matters when it is resumed, and then it is applied.
+        """
+        if not self._apply_cache.left(here.key, here.meta, jobset):
+            return False
+        now = self.clock.monotonic()
+        since = self._edited.setdefault(here.key, now)
+        here.later = since + SETTLE_SECONDS - now
+        if here.later > 0:
+            return True
+        del self._edited[here.key]
+        here.later = None
+        return False
 
     async def learn(self, here: Situation) -> Runtime | None:
         """Return the runtime of a TrainJob that does not need it to run, if that is known or can be found out."""
@@ -158,6 +196,7 @@ class Objects:
 
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts
+        self._edited.pop(here.key, None)
         self._apply_cache.note(here.key, here.meta, jobset, here.digest, restarts)
 
     async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.EventContent | None:
@@ -221,6 +260,8 @@ class Objects:
 
     async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
         """Make what the JobSet's pods need, and return the JobSet."""
+        if self.prepare is not None:
+            await self.prepare(here.key.namespace)
         for kept in rendering.kept:
             await self._once.keep(here.meta, kept, is_new=here.jobset is None)
         *others, body = (rendered.tree for rendered in rendering.objects)
@@ -232,7 +273,8 @@ class Objects:
         """See that the mirrors are not old, before a JobSet is made, stopped or resumed that may be there and run.
 
         A follower whose watches fell silent may become the leader; what it would do was right a while ago. A TrainJob
-        that begins now has nothing that could be harmed.
+        that begins now has nothing that could be harmed, and a mirror that has just heard from the API server is as
+        good as a read.
 
         Raises:
             BehindError: they are.
@@ -250,6 +292,8 @@ class Objects:
 
     async def _check_train_job(self, here: Situation) -> None:
         key = here.key
+        if self.clock.monotonic() - self.train_jobs.heard_at <= FRESH_SECONDS:
+            return
         try:
             job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
         except NotFoundError:

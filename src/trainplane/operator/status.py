@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from trainplane.api import names
 from trainplane.api.document import to_tree
-from trainplane.api.meta import whole_seconds
+from trainplane.api.meta import is_true, whole_seconds
+from trainplane.lifecycle.status import has_pods, ready_jobs
 
 if TYPE_CHECKING:
     from trainplane.api.meta import Condition
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 
 ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "firstFault"})
 """Fields that the reference's CRD does not know, and drops."""
+
+
+STARTED_SECONDS: Final = 1.5
+"""How long it may take until a TrainJob without a queue says that it runs: if it ends sooner, it says that instead."""
+UNHURRIED_SECONDS: Final = 5.0
+"""How long a change that nobody waits for may wait for one that somebody does."""
 
 
 def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobStatus:
@@ -30,18 +38,31 @@ def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobSta
     return msgspec.structs.replace(status, runtime_digest=digest)
 
 
-def is_urgent(before: TrainJobStatus, after: TrainJobStatus) -> bool:
-    """Return whether people or Kueue wait for a change.
+def patience(before: TrainJob, after: TrainJobStatus) -> float:
+    """Return for how many seconds a change may wait for the next one, and go with it.
 
-    What pods add between two reports of their JobSet may wait for the next one, and goes with it: how many are ready,
-    that the first runs, that it is not known yet what comes. A write for each would double what a TrainJob costs.
+    People and Kueue wait for conditions, for what went wrong, and for the last pod of a TrainJob that is stopped (Kueue
+    gives its quota to others). For the first pods that are ready, and for all, Kueue may wait before it admits another
+    TrainJob; people do not see a second. Every other count is news that nobody waits for: a write for each would double
+    what a TrainJob costs.
     """
-    return (before.conditions, before.jobs_status, before.runtime_digest, before.first_fault) != (
-        after.conditions,
-        after.jobs_status,
-        after.runtime_digest,
-        after.first_fault,
-    )
+    now = before.status
+    if (now.conditions, now.first_fault, _stops(now)) != (after.conditions, after.first_fault, _stops(after)):
+        return 0.0
+    if _readiness(now) != _readiness(after):
+        return 0.0 if names.LABEL_QUEUE in before.metadata.labels else STARTED_SECONDS
+    return UNHURRIED_SECONDS
+
+
+def _readiness(status: TrainJobStatus) -> tuple[bool, bool]:
+    """Return whether any Job of a TrainJob is ready, and whether all are."""
+    some = ready_jobs(status.jobs_status) > 0
+    return some, some and all(job.ready + job.succeeded for job in status.jobs_status)
+
+
+def _stops(status: TrainJobStatus) -> bool:
+    """Return whether a TrainJob is held back and has pods."""
+    return is_true(status.conditions, names.SUSPENDED) and has_pods(status.jobs_status)
 
 
 def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:

@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.controller import Result
-    from trainplane.kube.events import EventRecorder
+    from trainplane.kube.eventmerger import Recorder
     from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
-    from trainplane.operator.objects import Situation
+    from trainplane.operator.objects import Prepare, Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.render.pipeline import Pipeline
@@ -69,10 +69,10 @@ EARLIER_SELF_SECONDS: Final = 2.0
 EARLY_SECONDS: Final = 0.3
 """When to look again if a JobSet failed and no pod told why yet; its news brings the key sooner."""
 
-UNHURRIED_SECONDS: Final = 5.0
-"""How long a change that nobody waits for may wait for one that somebody does, and go with it."""
+LEAST_SECONDS: Final = 0.2
+"""The shortest wait for a change that is put off: looking more often would be work itself."""
 BUSY_SECONDS: Final = 30.0
-"""The same while many TrainJobs want something at once."""
+"""How long a change that nobody waits for may wait while many TrainJobs want something at once."""
 
 
 def _never() -> bool:
@@ -88,18 +88,26 @@ class TrainJobReconciler:
     stores: Stores
     snapshots: Snapshots
     pipeline: Pipeline
-    recorder: EventRecorder
+    recorder: Recorder
     metrics: TrainJobMetrics
     clock: Clock
     busy: Callable[[], bool] = _never
+    prepare: Prepare | None = None
 
     def __post_init__(self) -> None:
         mirror = PodMirror(self.stores.pods)
         self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
-        self._unhurried: dict[Key, float] = {}
+        self._waits: dict[Key, tuple[float, float]] = {}
         self._scheduled: dict[Key, str] = {}
         self._objects = Objects(
-            self.client, self.writer, self.stores.job_sets, self.snapshots, self.pipeline, self.clock
+            self.client,
+            self.writer,
+            self.stores.train_jobs,
+            self.stores.job_sets,
+            self.snapshots,
+            self.pipeline,
+            self.clock,
+            self.prepare,
         )
         self._started: dict[Key, str] = {}
         self._prunes = False
@@ -134,7 +142,7 @@ class TrainJobReconciler:
         after = await self._witness.testify(key, job.view, observed, seen)
         if after is None:
             return RequeueAfter(EARLY_SECONDS)
-        self._tell_scheduled(key, job.view, seen)
+        self._tell_scheduled(key, job.view, after, seen)
         left = deadline.seconds_left(job.view, after.conditions, now)
         if left is not None and left <= 0:
             after = fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
@@ -155,14 +163,14 @@ class TrainJobReconciler:
         hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
         after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
-        later = None if hindered else self._may_wait(key, job.view.status, after)
+        later = None if hindered else self._may_wait(key, job.view, after)
         after = job.view.status if later else after
         caught_up = await self._write_status(key, job.view, after, now)
         if caught_up and is_finished(after.conditions):
             await self._finish(here, after)
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
-        return _again(left, later) if caught_up else _again(CATCH_UP_SECONDS)
+        return _again(left, later, here.later) if caught_up else _again(CATCH_UP_SECONDS)
 
     async def _tell_dispatched(self, key: Key, job: TrainJob) -> Result:
         """Write the phase of a TrainJob that MultiKueue dispatches, by what Kueue brings of its worker; nothing else.
@@ -174,25 +182,30 @@ class TrainJobReconciler:
         after = with_phase(job, job.status, Sighting())
         return _again(None if await self._write_status(key, job, after, self.clock.now()) else CATCH_UP_SECONDS)
 
-    def _may_wait(self, key: Key, before: TrainJobStatus, after: TrainJobStatus) -> float | None:
+    def _may_wait(self, key: Key, job: TrainJob, after: TrainJobStatus) -> float | None:
         """Return how long a change of status is put off; None to write it now, or if there is none."""
-        if before == after or status.is_urgent(before, after):
-            self._unhurried.pop(key, None)
+        patience = 0.0 if job.status == after else status.patience(job, after)
+        if not patience:
+            self._waits.pop(key, None)
             return None
         now = self.clock.monotonic()
-        waited = now - self._unhurried.setdefault(key, now)
-        if waited >= (BUSY_SECONDS if self.busy() else UNHURRIED_SECONDS):
-            del self._unhurried[key]
+        kept, since = self._waits.get(key, (patience, now))
+        if patience < kept:
+            since = now
+        self._waits[key] = (patience, since)
+        unhurried = patience == status.UNHURRIED_SECONDS
+        if now - since >= (BUSY_SECONDS if unhurried and self.busy() else patience):
+            del self._waits[key]
             return None
-        return max(UNHURRIED_SECONDS - waited, CATCH_UP_SECONDS)
+        return max(since + patience - now, LEAST_SECONDS)
 
-    def _tell_scheduled(self, key: Key, job: TrainJob, seen: Sighting) -> None:
-        """Tell once that every pod has a machine, unless they have long been ready: another told it then."""
+    def _tell_scheduled(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> None:
+        """Tell once that every pod has a machine, unless it is over, or they have long been ready: it was told then."""
         counts, uid = seen.counts, job.metadata.uid
         if not counts.wanted or counts.scheduled < counts.wanted or self._scheduled.get(key) == uid:
             return
         self._scheduled[key] = uid
-        if not (is_finished(job.status.conditions) or ready_jobs(job.status.jobs_status)):
+        if not (is_finished(after.conditions) or ready_jobs(job.status.jobs_status)):
             self._record(job.metadata, (events.scheduled(counts.wanted),))
 
     def _tell_faults(self, job: TrainJob, after: TrainJobStatus) -> None:
@@ -269,7 +282,7 @@ class TrainJobReconciler:
         self._objects.forget(key)
         self._witness.forget(key)
         self._started.pop(key, None)
-        self._unhurried.pop(key, None)
+        self._waits.pop(key, None)
         self._scheduled.pop(key, None)
 
     async def _finish(self, here: Situation, after: TrainJobStatus) -> None:

@@ -14,6 +14,7 @@ import msgspec
 from trainplane.admission.amounts import judge_amounts
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
 from trainplane.admission.edits import changes_only_suspend
+from trainplane.admission.immutability import touches_fixed
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe, shortened, shown
@@ -26,6 +27,7 @@ from trainplane.api.meta import ObjectMeta
 from trainplane.api.trainjob import RuntimeRef
 from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
+from trainplane.kube.resource import Key
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BudgetError, OperatorError
 from trainplane.render.findings import Verdict
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from trainplane.kube.admission import Verdict as Answer
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
+    from trainplane.kube.store import Store
     from trainplane.kube.webhook import Review
     from trainplane.operator.runtimes import Runtime, Runtimes
     from trainplane.operator.snapshot import Snapshots
@@ -75,6 +78,7 @@ class Webhooks:
         pipeline: Pipeline,
         clock: Clock,
         *,
+        job_sets: Store | None = None,
         allowed_patches: Sequence[str] | None = None,
     ) -> None:
         self._client = client
@@ -82,6 +86,7 @@ class Webhooks:
         self._snapshots = snapshots
         self._pipeline = pipeline
         self._clock = clock
+        self._job_sets = job_sets
         self._allowed_patches = allowed_patches
 
     def routes(self) -> Mapping[str, Review]:
@@ -199,6 +204,11 @@ class Webhooks:
         """Return the JobSet where an edit may collide with it: only what is rendered, and only of what exists."""
         if old is None or changes_only_suspend(new, old):
             return None
+        if self._job_sets is not None and not touches_fixed(new, old):
+            seen = self._job_sets.get(Key(request.namespace, request.name))
+            if seen is not None:
+                mirrored: Tree = document.decode_tree(seen)
+                return mirrored  # its status is all that is looked at
         try:
             return await self._client.get(JOB_SETS, request.name, request.namespace)
         except NotFoundError:

@@ -10,6 +10,7 @@ from tests.unit.operator.objects import COMPLETED, NAMESPACE, counts, train_job
 from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.kube.errors import ForbiddenError, TransportError
+from trainplane.operator.status import UNHURRIED_SECONDS
 from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 
@@ -18,8 +19,8 @@ async def test_a_deadline_asks_for_another_look_and_then_ends_the_trainjob() -> 
     world.put(TRAIN_JOBS, train_job(activeDeadlineSeconds=60))
     await world.settle()
     world.jobset_says(counts(active=1))
-    assert await world.settle() == RequeueAfter(60)
-    await world.clock.advance(45)
+    assert await world.settle() == RequeueAfter(60 - UNHURRIED_SECONDS)
+    await world.clock.advance(45 - UNHURRIED_SECONDS)
     assert await world.settle() == RequeueAfter(15)
     await world.clock.advance(16)
     assert await world.settle() == DONE

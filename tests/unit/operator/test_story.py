@@ -7,7 +7,7 @@ import yaml
 from tests.unit.operator.objects import BROKEN, COMPLETED, condition, counts, runtime, train_job
 from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter
-from trainplane.operator.trainjob import UNHURRIED_SECONDS
+from trainplane.operator.status import STARTED_SECONDS, UNHURRIED_SECONDS
 from trainplane.operator.witness import LATE_SECONDS
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
@@ -177,7 +177,7 @@ async def test_conditions_of_others_are_kept() -> None:
 
 async def test_a_status_that_changed_under_us_is_not_overwritten() -> None:
     world = await started()
-    world.jobset_says(counts(active=1))
+    world.jobset_says(counts(active=1), conditions=(COMPLETED,))
     world.sync()
     theirs = {"conditions": [condition("example.com/Audited")]}
     world.put(TRAIN_JOBS, {**world.train_job(), "status": theirs})  # the mirror does not know
@@ -185,8 +185,9 @@ async def test_a_status_that_changed_under_us_is_not_overwritten() -> None:
     assert world.train_job()["status"] == theirs
     await world.settle()
     digest = world.train_job()["status"].pop("runtimeDigest")
-    ours = {"jobsStatus": [counts(active=1)], "phase": "Pending", "nodesReady": "0/2"}
-    assert world.train_job()["status"] == {**theirs, **ours}
+    ours = {"jobsStatus": [counts(active=1)], "phase": "Succeeded"}
+    assert [one["type"] for one in world.train_job()["status"].pop("conditions")] == ["example.com/Audited", "Complete"]
+    assert world.train_job()["status"] == ours
     assert digest.startswith("sha256:")
 
 
@@ -197,12 +198,14 @@ async def test_a_jobset_made_anew_empties_the_counts() -> None:
     world.delete(JOB_SETS)
     await world.settle()
     assert world.job_set() is not None
+    await world.clock.advance(UNHURRIED_SECONDS)
+    await world.settle()
     assert set(world.train_job()["status"]) == {"runtimeDigest", "phase", "nodesReady"}
 
 
 async def test_a_trainjob_deleted_before_its_status_is_written() -> None:
     world = await started()
-    world.jobset_says(counts(active=1))
+    world.jobset_says(counts(active=1), conditions=(COMPLETED,))
     world.sync()
     world.delete(TRAIN_JOBS)
     assert await world.reconcile() == DONE
@@ -228,4 +231,4 @@ async def test_the_first_start_is_timed_and_only_the_first() -> None:
         world.jobset_says(counts(ready=ready))
         await world.settle()
     assert world.registry.get_sample_value("trainplane_trainjob_start_seconds_count") == 1
-    assert world.registry.get_sample_value("trainplane_trainjob_start_seconds_sum") == 30
+    assert world.registry.get_sample_value("trainplane_trainjob_start_seconds_sum") == 30 + STARTED_SECONDS

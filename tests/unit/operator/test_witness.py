@@ -10,7 +10,8 @@ from tests.unit.operator.objects import BROKEN, COMPLETED, counts, train_job
 from tests.unit.operator.world import World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.operator.evidence import LINES, PER_ATTEMPT
-from trainplane.operator.trainjob import EARLY_SECONDS, UNHURRIED_SECONDS
+from trainplane.operator.status import UNHURRIED_SECONDS
+from trainplane.operator.trainjob import EARLY_SECONDS
 from trainplane.operator.witness import LATE_SECONDS
 from trainplane.resources import JOB_SETS, PODS, TRAIN_JOBS
 

@@ -27,8 +27,9 @@ from trainplane.operator.apply import Writer
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.runtimes import Runtimes
 from trainplane.operator.snapshot import Snapshots
+from trainplane.operator.status import UNHURRIED_SECONDS
 from trainplane.operator.stores import Stores
-from trainplane.operator.trainjob import UNHURRIED_SECONDS, TrainJobReconciler
+from trainplane.operator.trainjob import TrainJobReconciler
 from trainplane.render.pipeline import Pipeline
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, JOB_SETS, PODS, TRAIN_JOBS
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from trainplane.kube.resource import Resource
     from trainplane.kube.store import Store
+    from trainplane.operator.objects import Prepare
 
 Tree = dict[str, Any]
 
@@ -179,6 +181,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     leads: bool = True
     pipeline: Pipeline = PIPELINE
+    prepare: Prepare | None = None
 
     def __post_init__(self) -> None:
         self.client = MemoryClient(self.storage)
@@ -199,6 +202,7 @@ class World:
             self.recorder,
             self.metrics,
             self.clock,
+            prepare=self.prepare,
         )
 
     def restart(self) -> World:
@@ -280,18 +284,27 @@ class World:
         """Look at one TrainJob, with the mirrors as they are."""
         return await self.reconciler.reconcile(Key(NAMESPACE, name))
 
+    @property
+    def waits(self) -> bool:
+        """Whether something was put off."""
+        return bool(self.reconciler._waits or self.reconciler._objects._edited)
+
     async def settle(self, name: str = "job") -> Any:
         """Reconcile until a look brings no write, and return what the last look said.
 
-        That a change of status waits for the next, which nobody hurries for, is no more to do.
+        What waits for more to come waits in vain once the JobSet has said anything: its time passes here.
         """
-        for _ in range(10):
+        for _ in range(20):
             self.sync()
             before = self.storage.revision
             result = await self.reconcile(name)
             if self.storage.revision == before:
-                waits = self.reconciler._unhurried and result == RequeueAfter(UNHURRIED_SECONDS)
-                return DONE if waits else result
+                if not self.waits:
+                    return result
+                if not (self.job_set(name) or {}).get("status") and not self.reconciler._objects._edited:
+                    return DONE if result == RequeueAfter(UNHURRIED_SECONDS) else result
+                assert isinstance(result, RequeueAfter)
+                await self.clock.advance(result.seconds)
         raise AssertionError(f"never comes to rest: {self.client.writes}")
 
     # -- what tests ask

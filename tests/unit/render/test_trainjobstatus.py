@@ -9,10 +9,10 @@ from trainplane.render.plugins.trainjobstatus import TrainJobStatus
 SERVER = "https://trainer.system.svc:10443"
 URL = f"{SERVER}/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/job/status"
 AUDIENCE = "trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/job/status"
-PIPELINE = Pipeline.default(also=[TrainJobStatus(SERVER, lambda: "PEM")])
+PIPELINE = Pipeline.default(also=[TrainJobStatus(SERVER)])
 
 
-def test_variables_mount_volume_and_configmap_are_the_references() -> None:
+def test_variables_mount_and_volume_are_the_references() -> None:
     rendering = PIPELINE.render(job(), runtime())
     container = container_of(rendering)
     namespace = rendering.plan.namespace
@@ -25,18 +25,18 @@ def test_variables_mount_volume_and_configmap_are_the_references() -> None:
     pods = rendering.plan.trainer_set
     assert pods is not None
     token = {"audience": AUDIENCE.replace("default", namespace), "expirationSeconds": 3600, "path": "token"}
-    authority = {"name": "job-tls-config", "items": [{"key": "ca.crt", "path": "ca.crt"}]}
+    authority = {
+        "name": "kubeflow-trainer-status-ca",
+        "items": [{"key": "ca.crt", "path": "ca.crt"}],
+        "optional": True,
+    }
     assert pods.pod_spec["volumes"] == [
         {
             "name": "kubeflow-trainer-token",
             "projected": {"sources": [{"serviceAccountToken": token}, {"configMap": authority}]},
         }
     ]
-    *_, config, jobset = rendering.objects
-    assert config.tree["metadata"]["name"] == "job-tls-config"
-    assert config.tree["data"] == {"ca.crt": "PEM"}
-    assert config.tree["metadata"]["ownerReferences"][0]["controller"] is True
-    assert jobset is rendering.jobset
+    assert [one.tree["kind"] for one in rendering.objects] == ["JobSet"], "the ConfigMap is the namespace's"
 
 
 def test_resources_and_counts_are_as_without() -> None:

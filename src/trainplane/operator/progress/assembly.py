@@ -74,7 +74,7 @@ class Progress:
         configuration = settings.configuration
         service = f"{configuration.cert_management.webhook_service_name}.{settings.namespace}.svc"
         address = f"https://{service}:{configuration.status_server.port}"
-        self.plugin = TrainJobStatus(address, self.authority.text)
+        self.plugin = TrainJobStatus(address)
 
     async def run(self) -> None:
         """Write reports and bring authorities, until cancelled."""

@@ -1,25 +1,27 @@
-"""The authorities by which pods know the status server, and how running TrainJobs hear of a new one.
+"""The authorities by which pods know the status server: in every namespace that needs them, and never old ones.
 
-Each TrainJob has them in a ConfigMap of its own, which kubelets copy into its pods. A new authority is published for
-ten minutes before it signs (`kube.pki`); within that time the leader writes it to the TrainJobs that began before it
-was there. Which those are follows from the authority's own age and the JobSet's, so a new leader reads nothing, and
-writes nothing unless there was a new authority of late. TrainJobs whose pods have no such volume are left alone.
+They stand in one ConfigMap of each namespace with TrainJobs, which kubelets copy into pods: one for each TrainJob would
+be a write for each, and thousands when there is a new authority. It is there before the first pods, and stays when the
+last is gone. Who may write ConfigMaps in a namespace may break what its own pods trust, and nobody else's; so it is
+written anew now and then, and a namespace is never believed to have it for long.
+
+A new authority is published for ten minutes before it signs (`kube.pki`); within that time the leader writes it to the
+namespaces where TrainJobs run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
-from trainplane.kube.errors import KubeError, NotFoundError
-from trainplane.kube.pki import BACKDATE, issued
-from trainplane.kube.resource import Key
+from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError
+from trainplane.kube.lease import LeadershipLostError
 from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from trainplane.kube.clock import Clock
     from trainplane.operator.apply import Writer
@@ -30,14 +32,14 @@ log = logging.getLogger(__name__)
 INTERVAL: Final = 5.0
 """Seconds between looks; the new authority has ten minutes to reach the pods, and kubelets take about one."""
 PAUSE: Final = 0.02
-"""Seconds between two writes: 10,000 TrainJobs have theirs in some four minutes, and nobody feels it."""
+"""Seconds between two writes: a thousand namespaces have theirs in some twenty seconds, and nobody feels it."""
+BELIEVED_SECONDS: Final = 600.0
+"""How long a namespace is believed to have what was written to it."""
 _ENDS: Final = frozenset({"Completed", "Failed"})
-MARGIN: Final = BACKDATE + timedelta(minutes=10)
-"""How much later than an authority's `notBefore` a TrainJob may have begun without it."""
 
 
 class Authority:
-    """Follows the authorities, and brings new ones to the TrainJobs that run.
+    """Follows the authorities, and brings them to the namespaces of TrainJobs.
 
     Args:
         read: returns the authorities of now, PEM; empty while they are not known.
@@ -57,53 +59,86 @@ class Authority:
         self._clock = clock
         self._text = ""
         self._brought = ""
-        self._owed = False
-        """Whether TrainJobs began before any authority was known: then age says nothing, and all get it."""
+        self._have: dict[str, tuple[str, float]] = {}
+        """By namespace: what was written there, and when."""
+        self._writes: dict[str, asyncio.Lock] = {}
 
-    def text(self) -> str:
-        """Return the authorities to trust today, PEM; empty until they are known, and brought later."""
-        self._text = self._text or self._read().decode(errors="replace")
-        self._owed = self._owed or not self._text
-        return self._text
+    async def ensure(self, namespace: str) -> None:
+        """See that a namespace has the authorities, before TrainJobs there have pods.
+
+        Nobody's training waits for it: what could not be written is tried again, and pods start without.
+        """
+        text = self._text or self._look()
+        if not text or self._has(namespace, text):
+            return
+        async with self._writes.setdefault(namespace, asyncio.Lock()):  # a burst of TrainJobs is one write
+            if self._has(namespace, text):
+                return
+            try:
+                await self._write(namespace, text)
+            except LeadershipLostError:
+                raise
+            except KubeError as error:
+                self._brought = ""
+                log.warning("authorities not brought", extra={"namespace": namespace, "error": repr(error)})
+        self._writes.pop(namespace, None)
+
+    def _has(self, namespace: str, text: str) -> bool:
+        written, at = self._have.get(namespace, ("", 0.0))
+        return written == text and self._clock.monotonic() - at < BELIEVED_SECONDS
 
     async def run(self) -> None:
         """Look until cancelled. What could not be written is tried again."""
         while True:
-            text = self._text = self._read().decode(errors="replace") or self._text
-            if text and self._leads() and text != self._brought:
-                try:
-                    await self.bring(text)
-                    self._brought, self._owed = text, False
-                except KubeError as error:
-                    log.warning("authorities not brought to all TrainJobs", extra={"error": repr(error)})
-            elif not self._leads():
+            text = self._look()
+            if not self._leads():
                 self._brought = ""
+                self._have.clear()
+            elif text and text != self._brought:
+                await self._bring(text)
             await self._clock.sleep(INTERVAL)
 
-    async def bring(self, text: str) -> None:
-        """Write the authorities to TrainJobs that run and began before the newest of them was there."""
-        count = 0
-        for key in list(self._behind(text)):
-            patch = {"data": {names.STATUS_CA_KEY: text}}
-            try:
-                await self._writer.patch(CONFIG_MAPS, Key(key.namespace, names.tls_config_name(key.name)), patch)
-                count += 1
-            except NotFoundError:
-                pass  # gone with its TrainJob
-            await self._clock.sleep(PAUSE)
-        if count:
-            log.info("authorities brought to TrainJobs", extra={"trainjobs": count})
-
-    def _behind(self, text: str) -> Iterator[Key]:
-        newest = issued(text.encode())
-        for key in self._stores.job_sets:
-            jobset = self._stores.job_set(key)
-            if jobset is None or not jobset.reports or _is_over(jobset):
+    async def _bring(self, text: str) -> None:
+        """Write the authorities to the namespaces where TrainJobs run."""
+        namespaces = sorted({key.namespace for key in self._stores.job_sets if _runs(self._stores.job_set(key))})
+        missed = 0
+        for namespace in namespaces:
+            if self._have.get(namespace, ("", 0.0))[0] == text:
                 continue
-            made = jobset.meta.creation_timestamp
-            if self._owed or newest is None or made is None or made <= newest + MARGIN:
-                yield key
+            try:
+                await self._write(namespace, text)
+            except (NotFoundError, ForbiddenError):
+                pass  # a namespace that goes, with all that is in it
+            except LeadershipLostError:
+                return
+            except KubeError as error:
+                missed += 1
+                log.warning("authorities not brought", extra={"namespace": namespace, "error": repr(error)})
+            await self._clock.sleep(PAUSE)
+        if not missed:
+            self._brought = text
+
+    async def _write(self, namespace: str, text: str) -> None:
+        await self._writer.apply(CONFIG_MAPS, config_map(namespace, text))
+        self._have[namespace] = (text, self._clock.monotonic())
+
+    def _look(self) -> str:
+        """Return the authorities of now, or those last known: a file may be swapped at this moment."""
+        self._text = self._read().decode(errors="replace") or self._text
+        return self._text
 
 
-def _is_over(jobset: SeenJobSet) -> bool:
-    return any(one.type in _ENDS and one.status == "True" for one in jobset.status.conditions or ())
+def _runs(jobset: SeenJobSet | None) -> bool:
+    if jobset is None or not jobset.reports:
+        return False
+    return not any(one.type in _ENDS and one.status == "True" for one in jobset.status.conditions or ())
+
+
+def config_map(namespace: str, text: str) -> dict[str, object]:
+    """Return the ConfigMap of a namespace."""
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {"name": names.STATUS_CA_CONFIG_MAP, "namespace": namespace},
+        "data": {names.STATUS_CA_KEY: text},
+    }

@@ -1,8 +1,9 @@
 """Progress: what pods need to report theirs to the operator, under the names that the reference has for it.
 
 Every container of the pods that train is told where to report, and has two files: a token that is good for this
-TrainJob's status alone, which the kubelet renews, and the authorities by which the operator is known. Those stand in a
-ConfigMap of the TrainJob's, which the operator renews (`operator.progress.authority`).
+TrainJob's status alone, which the kubelet renews, and the authorities by which the operator is known. Those stand in
+one ConfigMap of the namespace, which the operator makes and renews (`operator.progress.authority`); the reference has
+one for each TrainJob, whose name nobody but its own pods knows.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ from trainplane.api import names
 from trainplane.render.plugin import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Plan
 
@@ -27,14 +26,12 @@ class TrainJobStatus(Plugin):
 
     Args:
         server: the status server's address as pods reach it, such as `https://SERVICE.NAMESPACE.svc:10443`.
-        authority: returns the authorities to trust today, PEM.
     """
 
     name = "TrainJobStatus"
 
-    def __init__(self, server: str, authority: Callable[[], str]) -> None:
+    def __init__(self, server: str) -> None:
         self._server = server
-        self._authority = authority
 
     def enforce(self, plan: Plan) -> None:
         """Set variables and mounts in each container of the pods that train, and their volume."""
@@ -55,16 +52,6 @@ class TrainJobStatus(Plugin):
                 container.set_mounts(mount)
         pods.set_volumes(_volume(plan))
 
-    def build(self, plan: Plan) -> Iterator[Tree]:
-        """Return the ConfigMap with the authorities."""
-        if plan.trainer_set is not None:
-            yield {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": names.tls_config_name(plan.name)},
-                "data": {names.STATUS_CA_KEY: self._authority()},
-            }
-
 
 def _volume(plan: Plan) -> Tree:
     token = {
@@ -73,8 +60,9 @@ def _volume(plan: Plan) -> Tree:
         "path": names.STATUS_TOKEN_FILE,
     }
     authority = {
-        "name": names.tls_config_name(plan.name),
+        "name": names.STATUS_CA_CONFIG_MAP,
         "items": [{"key": names.STATUS_CA_KEY, "path": names.STATUS_CA_KEY}],
+        "optional": True,  # training never waits for its reports
     }
     sources = [{"serviceAccountToken": token}, {"configMap": authority}]
     return {"name": names.STATUS_VOLUME, "projected": {"sources": sources}}

@@ -8,9 +8,9 @@ from tests.unit.operator.objects import train_job
 from tests.unit.operator.world import World
 from trainplane.render.pipeline import Pipeline
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
-from trainplane.resources import CONFIG_MAPS, TRAIN_JOBS
+from trainplane.resources import TRAIN_JOBS
 
-REPORTING = Pipeline.default(also=[TrainJobStatus("https://s", lambda: "PEM")])
+REPORTING = Pipeline.default(also=[TrainJobStatus("https://s")])
 
 
 async def taken_over(**spec: Any) -> World:
@@ -30,12 +30,9 @@ async def test_one_that_runs_is_not_touched() -> None:
 
 async def test_one_that_is_suspended_is_not_touched_until_it_is_resumed() -> None:
     world = await taken_over(suspend=True)
-    assert "tls" not in str(world.take_writes())
     assert "kubeflow-trainer-token" not in str(world.job_set())
     world.edit(suspend=False)
     await world.settle()
-    assert "apply configmaps job-tls-config" not in world.take_writes()
-    assert world.find(CONFIG_MAPS, "job-tls-config") is None
     jobset = world.job_set()
     assert jobset is not None
     assert jobset["spec"]["suspend"] is False
@@ -46,7 +43,6 @@ async def test_one_that_is_made_anew_reports() -> None:
     world = World(pipeline=REPORTING).with_runtime()
     world.put(TRAIN_JOBS, train_job(suspend=True))
     await world.settle()
-    assert [one for one in world.take_writes() if "tls" in one] == ["apply configmaps job-tls-config"]
     assert "kubeflow-trainer-token" in str(world.job_set())
     made = world.job_set()
     again = world.restart()
