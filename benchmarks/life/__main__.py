@@ -37,19 +37,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--side", choices=list(OPERATORS), default="ours")
     parser.add_argument("--kueue", action="store_true", help="through a queue of Kueue")
+    parser.add_argument("--hub", action="store_true", help="through MultiKueue on a hub with two workers")
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=1)
     arguments = parser.parse_args()
     begin = time.monotonic()
-    side = Side.up(arguments.side)
+    side = Side.up_hub(arguments.side) if arguments.hub else Side.up(arguments.side)
     try:
-        if arguments.kueue:
+        if arguments.kueue and not arguments.hub:
             side.add_kueue()
         print(f"{time.monotonic() - begin:8.2f}  seconds to start")
         for repeat in range(arguments.repeats):
-            print(show(live(side, f"life-{repeat}", arguments.jobs, kueue=arguments.kueue)))
+            print(show(live(side, f"life-{repeat}", arguments.jobs, kueue=arguments.kueue or arguments.hub)))
     finally:
-        side.cluster.down()
+        side.down()
     print(f"{time.monotonic() - begin:8.2f}  seconds in all")
 
 

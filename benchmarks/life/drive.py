@@ -43,6 +43,10 @@ class Plan(msgspec.Struct):
     kueue: bool
     complete: int
     """Jobs whose end is awaited."""
+    running: int = 0
+    """Jobs whose pods are awaited."""
+    seconds: float = 600.0
+    """How long that may take: then nothing more is sent or awaited."""
 
 
 class _Condition(msgspec.Struct):
@@ -101,6 +105,7 @@ class Lives:
             pods.add(seen.metadata.name)
             if len(pods) == self._plan.pods:
                 self.running.setdefault(job, time.monotonic())
+                self._judge()
 
     def see_job(self, seen: _Seen) -> None:
         """Note a job's end."""
@@ -109,18 +114,24 @@ class Lives:
             self.over.set()
         if seen.says("Complete"):
             self.complete.setdefault(seen.metadata.name, time.monotonic())
-            if len(self.complete) >= self._plan.complete:
-                self.over.set()
+            self._judge()
+
+    def _judge(self) -> None:
+        if len(self.complete) >= self._plan.complete and len(self.running) >= self._plan.running:
+            self.over.set()
 
     def figures(self) -> dict[str, Any]:
         """Return the times of lives, and how fast they passed."""
-        seconds = max(self.complete.values()) - min(self.sent.values())
+        begin = min(self.sent.values())
         figures: dict[str, Any] = {
-            "seconds": seconds,
-            "jobs_per_s": len(self.complete) / seconds,
-            "creating_s": max(self.created.values()) - min(self.sent.values()),
+            "creating_s": max(self.created.values()) - begin,
+            "jobs_created": len(self.created),
+            "jobs_complete": len(self.complete),
             "failed": self.failed,
         }
+        if self.complete:
+            figures["seconds"] = max(self.complete.values()) - begin
+            figures["jobs_per_s"] = len(self.complete) / figures["seconds"]
         for name in ("created", "admitted", "running", "complete"):
             moments: dict[str, float] = getattr(self, name)
             if moments:
@@ -160,10 +171,12 @@ async def main(kubeconfig: str, plan: Plan, result: Path) -> None:
         ]
         if plan.kueue:
             watches.append(await _watch(client, WORKLOADS, plan, lives.see_workload))
-        waiting = iter(plan.names)
+        waiting, latest = iter(plan.names), time.monotonic() + plan.seconds
 
         async def send() -> None:
             for name in waiting:
+                if time.monotonic() > latest:
+                    return
                 job = {**plan.job, "metadata": {**plan.job["metadata"], "name": name}}
                 lives.sent[name] = time.monotonic()
                 await client.create(TRAINJOBS, job, plan.namespace)
@@ -171,7 +184,9 @@ async def main(kubeconfig: str, plan: Plan, result: Path) -> None:
 
         await asyncio.gather(*(send() for _ in range(CLIENTS)))
         over = asyncio.create_task(lives.over.wait())
-        await asyncio.wait([over, *watches], return_when=asyncio.FIRST_COMPLETED)
+        left = max(0.0, latest - time.monotonic())
+        await asyncio.wait([over, *watches], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        over.cancel()
         for watch in watches:
             if watch.done():
                 watch.result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,8 +40,20 @@ class Used:
         return {name: sum(counts.values()) for name, counts in self.sockets.items()}
 
 
-def used(cluster: Cluster) -> Used:
-    """Return what the running engines of a cluster have used."""
+def used(*clusters: Cluster) -> Used:
+    """Return what the running engines of clusters have used, of those with one name together."""
+    cpu: Counter[str] = Counter()
+    rss: Counter[str] = Counter()
+    sockets: dict[str, dict[str, int]] = {}
+    for one in map(_used, clusters):
+        cpu.update(one.cpu)
+        rss.update(one.rss)
+        for name, counts in one.sockets.items():
+            sockets.setdefault(name, {}).update(counts)
+    return Used(dict(cpu), dict(rss), sockets)
+
+
+def _used(cluster: Cluster) -> Used:
     running = {name: engine.process for name, engine in cluster.engines().items() if engine.process.alive()}
     cpu = {name: process.cpu_seconds() for name, process in running.items()}
     rss = {name: process.rss_mb() for name, process in running.items()}
@@ -62,5 +75,6 @@ def parse_sockets(lines: str, *, port: int, names: dict[int, str]) -> dict[str, 
         if socket is None or int(socket["port"]) != port or int(socket["pid"]) not in names:
             continue
         numbers = (pattern.search(line) for pattern in (_SENT, _RECEIVED))
-        found.setdefault(names[int(socket["pid"])], {})[socket["here"]] = sum(int(one[1]) for one in numbers if one)
+        here = f"{socket['pid']} {socket['here']}"
+        found.setdefault(names[int(socket["pid"])], {})[here] = sum(int(one[1]) for one in numbers if one)
     return found

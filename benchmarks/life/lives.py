@@ -27,7 +27,8 @@ QUIET_SECONDS: Final = 2.0
 SETTLE_SECONDS: Final = 15.0
 """After the last job's end the operator's requests are counted until none came for the first, at most for the second:
 what is said after the fact is part of a life."""
-PATIENCE: Final = 900.0
+PATIENCE: Final = 600.0
+"""Seconds that jobs of a run may take together."""
 
 
 @dataclass(frozen=True)
@@ -86,25 +87,42 @@ class Run:
         }
 
 
-def live(side: Side, namespace: str, jobs: int, *, kueue: bool, quota: dict[str, str] | None = None) -> Run:
-    """Let so many jobs live on a side, in a namespace of their own, and return what they took."""
+def live(
+    side: Side,
+    namespace: str,
+    jobs: int,
+    *,
+    kueue: bool,
+    quota: dict[str, str] | None = None,
+    seconds: float = PATIENCE,
+) -> Run:
+    """Let so many jobs live on a side, in a namespace of their own, and return what they took.
+
+    When `seconds` are over, those that are complete are taken for all; who wants all looks at `times`.
+    """
     job = side.prepare(namespace, (quota or PLENTY) if kueue else None)
     side.wait_quiet()
-    names = [f"job-{number:05}" for number in range(jobs)]
-    plan = {"namespace": namespace, "names": names, "job": job, "pods": PODS, "kueue": kueue, "complete": jobs}
-    log, before = requests.Log(side.log), used(side.cluster)
+    plan = {"namespace": namespace, "job": job, "pods": PODS, "kueue": kueue, "seconds": seconds}
+    plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "complete": jobs}
+    logs, before = side.logs(), used(*side.clusters)
     times = drive(side, plan)
-    events = log.more()
-    settled = time.monotonic() + SETTLE_SECONDS
-    while time.monotonic() < settled:
+    counts = settled(side, logs)
+    assert not times["failed"], f"{side.name}: {times['failed']} failed"
+    spent = used(*side.clusters).since(before)
+    return Run(side.name, times["jobs_complete"], side.operator.engine, side.operator.user, times, counts, spent)
+
+
+def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECONDS) -> Counts:
+    """Return what was asked since the logs were opened, as soon as the operator has no more to say."""
+    events = [event for log in logs for event in log.more()]
+    latest = time.monotonic() + seconds
+    while time.monotonic() < latest:
         time.sleep(QUIET_SECONDS)
-        more = log.more()
+        more = [event for log in logs for event in log.more()]
         events += more
         if not requests.total(requests.count(more), [side.operator.user]):
             break
-    assert not times["failed"], f"{side.name}: {times['failed']} failed"
-    spent = used(side.cluster).since(before)
-    return Run(side.name, jobs, side.operator.engine, side.operator.user, times, requests.count(events), spent)
+    return requests.count(events)
 
 
 def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:
@@ -117,7 +135,9 @@ def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:
         *(str(cluster.kubeconfig), str(plan_file), str(result)),
     ]
     driver = cluster.start(_DRIVER, command, _ENVIRONMENT)
-    wait_for(_DRIVER, lambda: result.exists() or not driver.alive(), seconds=PATIENCE, log=cluster.log(_DRIVER))
+    wait_for(
+        _DRIVER, lambda: result.exists() or not driver.alive(), seconds=plan["seconds"] + 120, log=cluster.log(_DRIVER)
+    )
     assert result.exists(), cluster.log(_DRIVER).read_text()[-3000:]
     times: dict[str, Any] = json.loads(result.read_text())
     return times

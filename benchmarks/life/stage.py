@@ -1,9 +1,11 @@
-"""A side of the comparison: a cluster with JobSet, simulated nodes and one of the two operators; Kueue when asked for.
+"""A side of the comparison: one of the two operators on a cluster of its own, or on a hub with two workers.
 
 | side | operator |
 |---|---|
 | `ours` | as we ship it, under its service account and roles |
 | `reference` | the Go controller v2.3.0 as administrator, the limit of its client lifted |
+
+JobSet and simulated nodes are in the path; Kueue when asked for, and MultiKueue on a hub.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from benchmarks.life import requests
 from lab import audit, jobset, kueue, kwok, reference, trainplane
 from lab.cluster import Cluster
+from lab.fleet import CHECK, Fleet
 from lab.processes import wait_for
 from tests.fleet import objects
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 SideName = Literal["ours", "reference"]
 NODES: Final = 20
@@ -33,6 +35,7 @@ RUNTIME: Final = "life"
 LASTS: Final = "1s"
 FRAMEWORKS: Final = ("trainer.kubeflow.org/trainjob",)
 PLENTY: Final = {"cpu": "100000", "memory": "100000Gi"}
+"""A quota for which nobody waits."""
 _LIFTED_QPS: Final = 5000
 _CONTROLLERS: Final = "kube-controller-manager"
 _BUSY: Final = 0.1
@@ -49,9 +52,9 @@ def _install_reference(cluster: Cluster) -> None:
     reference.install(cluster, qps=_LIFTED_QPS, with_crds=False, prefix=_FIRST)
 
 
-def runtime() -> dict[str, Any]:
-    """Return the runtime of all jobs, in words that both operators know."""
-    tree = objects.runtime(RUNTIME, lasts=LASTS)
+def runtime(name: str = RUNTIME, lasts: str = LASTS) -> dict[str, Any]:
+    """Return a runtime in words that both operators know."""
+    tree = objects.runtime(name, lasts=lasts)
     tree["spec"]["mlPolicy"] = {"numNodes": 1, "torch": {}}
     return tree
 
@@ -75,56 +78,53 @@ OPERATORS: Final[dict[SideName, Operator]] = {
 
 @dataclass(frozen=True)
 class Side:
-    """A cluster with one of the operators."""
+    """An operator on its clusters; jobs are sent to the first of them."""
 
     name: SideName
-    cluster: Cluster
+    clusters: tuple[Cluster, ...]
 
     @classmethod
     def up(cls, name: SideName) -> Side:
-        """Start the cluster without Kueue; it ends with this process."""
+        """Start one cluster, without Kueue; it ends with this process."""
         cluster = Cluster.up(f"life-{name}-{os.getpid()}", owned=True, everyone=True)
+        side = cls(name, (cluster,))
         try:
-            side = cls(name, cluster)
-            side._install()
+            jobset.install_crd(cluster)
+            side._install(cluster)
+            jobset.install(cluster)
+            side._equip(cluster)
+            side._wait_known(cluster)
         except BaseException:
             cluster.down()
             raise
         return side
 
-    def _install(self) -> None:
-        """Install all but Kueue, and wait until the cluster has taken it in.
+    @classmethod
+    def up_hub(cls, name: SideName) -> Side:
+        """Start a hub and two workers, joined by MultiKueue; they end with this process."""
+        side = cls(name, ())
+        fleet = Fleet.up(
+            name=f"life-{name}-{os.getpid()}",
+            owned=True,
+            everyone=True,
+            frameworks=FRAMEWORKS,
+            prepare=side._install,
+            equip=side._equip,
+        )
+        side = cls(name, fleet.clusters)
+        try:
+            for cluster in side.clusters:
+                side._wait_known(cluster)
+                cluster.apply(objects.flavor())
+        except BaseException:
+            side.down()
+            raise
+        return side
 
-        The garbage collector looks for new kinds twice a minute, and asks the API server about each owner of a kind
-        that it does not know yet: it is started anew, for in life it knows them.
-        """
-        cluster, log = self.cluster, requests.Log(self.log)
-        jobset.install_crd(cluster)
-        self.operator.install_crds(cluster)
-        cluster.kill(_CONTROLLERS)
-        cluster.revive(_CONTROLLERS)
-        jobset.install(cluster)
-        kwok.install(cluster, nodes=NODES)
-        self.operator.install(cluster)
-        cluster.apply(runtime())
-        known: set[str] = set()
-
-        def knows_owners() -> bool:
-            known.update(requests.follows(log.more(), _CONTROLLERS))
-            return known >= {"trainjobs", "jobsets"}
-
-        wait_for("the garbage collector", knows_owners, seconds=90, log=cluster.log(_CONTROLLERS))
-
-    def wait_quiet(self) -> None:
-        """Wait until the API server has digested what was installed: new kinds keep it busy for seconds."""
-        server = self.cluster.engines()["kube-apiserver"].process
-
-        def quiet() -> bool:
-            before = server.cpu_seconds()
-            time.sleep(1)
-            return server.cpu_seconds() - before < _BUSY
-
-        wait_for("the API server to be quiet", quiet, seconds=60)
+    def down(self) -> None:
+        """End all of it."""
+        for cluster in self.clusters:
+            cluster.down()
 
     @property
     def operator(self) -> Operator:
@@ -132,26 +132,73 @@ class Side:
         return OPERATORS[self.name]
 
     @property
-    def log(self) -> Path:
-        """The API server's audit log."""
-        return audit.path_of(self.cluster.folder)
+    def cluster(self) -> Cluster:
+        """Where jobs are sent to."""
+        return self.clusters[0]
+
+    def logs(self) -> list[requests.Log]:
+        """Return the API servers' audit logs from now on."""
+        return [requests.Log(audit.path_of(cluster.folder)) for cluster in self.clusters]
+
+    def _install(self, cluster: Cluster) -> None:
+        """Install the operator beside JobSet's CRD.
+
+        The garbage collector looks for new kinds twice a minute, and asks the API server about each owner of a kind
+        that it does not know yet: it is started anew, for in life it knows them.
+        """
+        self.operator.install_crds(cluster)
+        cluster.kill(_CONTROLLERS)
+        cluster.revive(_CONTROLLERS)
+        self.operator.install(cluster)
+        cluster.apply(runtime())
+
+    @staticmethod
+    def _equip(cluster: Cluster) -> None:
+        kwok.install(cluster, nodes=NODES)
+
+    @staticmethod
+    def _wait_known(cluster: Cluster) -> None:
+        """Wait until the garbage collector knows the owners of what jobs bring with them."""
+
+        def known() -> bool:
+            return requests.follows(cluster.audit(), _CONTROLLERS) >= {"trainjobs", "jobsets"}
+
+        wait_for("the garbage collector", known, seconds=90, log=cluster.log(_CONTROLLERS))
+
+    def wait_quiet(self) -> None:
+        """Wait until API servers have digested what was installed: new kinds keep them busy for seconds."""
+        servers = [cluster.engines()["kube-apiserver"].process for cluster in self.clusters]
+
+        def spent() -> float:
+            return sum(server.cpu_seconds() for server in servers)
+
+        def quiet() -> bool:
+            before = spent()
+            time.sleep(1)
+            return spent() - before < _BUSY * len(servers)
+
+        wait_for("API servers to be quiet", quiet, seconds=60)
 
     def add_kueue(self) -> None:
-        """Install Kueue."""
+        """Install Kueue on the one cluster."""
         kueue.install(self.cluster, frameworks=FRAMEWORKS)
         self.cluster.apply(objects.flavor())
 
-    def prepare(self, namespace: str, quota: dict[str, str] | None) -> dict[str, Any]:
+    def prepare(self, namespace: str, quota: dict[str, str] | None, runtime: str = RUNTIME) -> dict[str, Any]:
         """Make a namespace, and a queue in it when there is a `quota`; return a TrainJob for it, without a name.
 
         Waits until a job would be accepted: Kueue and the operator must have seen the runtime.
         """
-        self.cluster.apply(objects.namespace(namespace))
+        for cluster in self.clusters:
+            cluster.apply(objects.namespace(namespace))
+            if quota is not None:
+                checks = (CHECK,) if cluster is self.cluster and len(self.clusters) > 1 else ()
+                cluster.apply(objects.cluster_queue(namespace, quota, checks=checks), objects.local_queue(namespace))
         if quota is not None:
-            self.cluster.apply(objects.cluster_queue(namespace, quota), objects.local_queue(namespace))
-            wait_for("the queue", lambda: self._is_active(namespace), seconds=60, log=self.cluster.log("kueue"))
+            for cluster in self.clusters:
+                _wait_active(cluster, namespace)
         queue = None if quota is None else objects.QUEUE
-        job = objects.train_job("probe", namespace, runtime=RUNTIME, nodes=PODS, queue=queue)
+        job = objects.train_job("probe", namespace, runtime=runtime, nodes=PODS, queue=queue)
         probe = json.dumps(job)
 
         def accepted() -> bool:
@@ -161,7 +208,11 @@ class Side:
         wait_for("a job to be accepted", accepted, seconds=60, log=self.cluster.log(self.operator.engine))
         return job
 
-    def _is_active(self, namespace: str) -> bool:
-        queue = self.cluster.get("localqueue", objects.QUEUE, "-n", namespace)
+
+def _wait_active(cluster: Cluster, namespace: str) -> None:
+    def active() -> bool:
+        queue = cluster.get("localqueue", objects.QUEUE, "-n", namespace)
         conditions = queue.get("status", {}).get("conditions", [])
         return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
+
+    wait_for("the queue", active, seconds=60, log=cluster.log("kueue"))

@@ -47,7 +47,7 @@ def sides() -> Iterator[list[Side]]:
         yield sides
     finally:
         for side in sides:
-            side.cluster.down()
+            side.down()
 
 
 def _measure(sides: list[Side], report: SuiteReport, *, kueue: bool) -> Runs:
@@ -56,8 +56,9 @@ def _measure(sides: list[Side], report: SuiteReport, *, kueue: bool) -> Runs:
     runs: Runs = {side.name: [] for side in sides}
     for repeat in range(REPEATS):
         for side in sides if repeat % 2 == 0 else reversed(sides):
-            others = Others(*(one.cluster for one in sides))
+            others = Others(*(cluster for one in sides for cluster in one.clusters))
             run = live(side, f"life-{mode}-{repeat}", JOBS, kueue=kueue)
+            assert run.jobs == JOBS, f"{side.name}: {run.jobs} of {JOBS} jobs came to their end"
             runs[side.name].append(run)
             report.row(mode=mode, repeat=repeat, others_share=round(others.share(), 3), **run.row())
     return runs

@@ -13,7 +13,7 @@ LINES = """\
 
 def test_bytes_are_those_of_connections_to_the_api_server() -> None:
     found = parse_sockets(LINES, port=6443, names={7: "kueue", 9: "kube-apiserver"})
-    assert found == {"kueue": {"127.0.0.1:40000": 15, "127.0.0.1:40001": 3}}
+    assert found == {"kueue": {"7 127.0.0.1:40000": 15, "7 127.0.0.1:40001": 3}}
 
 
 def test_between_two_moments_connections_are_compared_one_by_one() -> None:
