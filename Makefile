@@ -146,6 +146,10 @@ progress: engines images $(OFFICIAL) ## pods that report: the official SDK, ours
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench benchmarks/operator
 
+.PHONY: bench-life
+bench-life: engines ## whole lives of jobs with JobSet and Kueue, ours and the reference: requests, CPU, times (FULL=1: three repeats)
+	$(PYTEST) -p lab.pytest_plugin --suite bench-life benchmarks/life
+
 .PHONY: bench-kube
 bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube

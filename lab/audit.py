@@ -13,6 +13,8 @@ from typing import Any, Final
 import yaml
 
 VARIABLE: Final = "TRAINPLANE_LAB_AUDIT"
+_MEGABYTES: Final = 20_000
+"""The size at which a log would be continued in a second file: the shipped 100 MB are a few thousand jobs."""
 
 
 def is_wanted() -> bool:
@@ -26,14 +28,21 @@ def path_of(cluster: Path) -> Path:
     return Path(wanted).resolve() / f"{cluster.name}.log" if wanted else cluster / "audit.log"
 
 
-def flags(cluster: Path) -> list[str]:
-    """Return the API server's flags: who asked for what is written, nothing of the objects, and nothing of others."""
-    rules = [{"level": "Metadata", "userGroups": ["system:serviceaccounts"]}, {"level": "None"}]
+def flags(cluster: Path, *, everyone: bool = False) -> list[str]:
+    """Return the API server's flags: which service account asked for what is written, and nothing of the objects.
+
+    `everyone`: so is what engines ask for that run as administrators, of a cluster whose requests are all counted.
+    """
+    accounts: list[dict[str, Any]] = [
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "None"},
+    ]
+    rules = [{"level": "Metadata"}] if everyone else accounts
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
     file, log = cluster / "audit.yaml", path_of(cluster)
     file.write_text(yaml.safe_dump(policy))
     log.parent.mkdir(parents=True, exist_ok=True)
-    return [f"--audit-policy-file={file}", f"--audit-log-path={log}"]
+    return [f"--audit-policy-file={file}", f"--audit-log-path={log}", f"--audit-log-maxsize={_MEGABYTES}"]
 
 
 def read(log: Path) -> list[dict[str, Any]]:

@@ -87,13 +87,14 @@ class Cluster:
         self.port: int = record["port"]
         self.index: int = record["index"]
         self._audited: bool = record.get("audited", False)
+        self._everyone: bool = record.get("everyone", False)
 
     @classmethod
-    def up(cls, name: str, *, owned: bool = False, audited: bool = False) -> Cluster:
+    def up(cls, name: str, *, owned: bool = False, audited: bool = False, everyone: bool = False) -> Cluster:
         """Start a control plane and wait until it is ready; what killed runs left behind is removed first.
 
         An owned cluster ends when the process that called this ends, however it ends. An audited one writes down each
-        request of a service account: `audit` reads them.
+        request of a service account, or of everyone: `audit` reads them.
         """
         sweep()
         if Sandbox.find(name):
@@ -103,7 +104,9 @@ class Cluster:
         sandbox = Sandbox.create(name, owned=owned)
         try:
             listener = socket.create_server(("127.0.0.1", 0))
-            record = {"port": listener.getsockname()[1], "index": index, "audited": audited or audit.is_wanted()}
+            audited = audited or everyone or audit.is_wanted()
+            port = listener.getsockname()[1]
+            record = {"port": port, "index": index, "audited": audited, "everyone": everyone}
             (sandbox.folder / "cluster.json").write_text(json.dumps(record))
             cluster = cls(sandbox, record)
             cluster._start(listener)
@@ -372,7 +375,7 @@ class Cluster:
             "--enable-aggregator-routing=true",
             "--allow-privileged=true",
             "--profiling=false",
-            *(audit.flags(self.folder) if self._audited else ()),
+            *(audit.flags(self.folder, everyone=self._everyone) if self._audited else ()),
         ]
 
     def _controller_manager(self) -> list[str]:

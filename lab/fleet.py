@@ -50,6 +50,7 @@ class Fleet:
         *,
         name: str = "",
         owned: bool = False,
+        everyone: bool = False,
         workers: int = 2,
         frameworks: tuple[str, ...] = ("batch/job",),
         prepare: Callable[[Cluster], None] = lambda _: None,
@@ -59,13 +60,15 @@ class Fleet:
         """Start hub and workers and wait until MultiKueue says that they are connected.
 
         `prepare` runs on every cluster before Kueue starts there: it must bring the CRDs of `frameworks`. `equip` runs
-        on every worker: nodes, for example. `multikueue` overrides settings of the hub's configuration.
+        on every worker: nodes, for example. `everyone` is as for `Cluster.up`. `multikueue` overrides settings of the
+        hub's configuration.
         """
         prefix = f"{name}-" if name else ""
         started: list[Cluster] = []
         try:
             for role in ("hub", *(f"worker{number}" for number in range(1, workers + 1))):
-                started.append(Cluster.up(f"{prefix}{role}", owned=owned))  # noqa: PERF401 kept as they come, to end them
+                cluster = Cluster.up(f"{prefix}{role}", owned=owned, everyone=everyone)
+                started.append(cluster)
             fleet = cls(started[0], tuple(started[1:]))
             for worker in fleet.workers:
                 fleet.connect(worker)

@@ -27,8 +27,11 @@ def install_crds(cluster: Cluster) -> None:
     cluster.wait_established(*CRDS)
 
 
-def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = True) -> None:
-    """Install the reference and wait until it is ready; `qps` lifts the limit of its client from the shipped one."""
+def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = True, prefix: str = "reference") -> None:
+    """Install the reference and wait until it is ready; `qps` lifts the limit of its client from the shipped one.
+
+    `prefix` is that of its webhooks' names, in whose order the API server calls them.
+    """
     if with_crds:
         install_crds(cluster)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
@@ -53,7 +56,7 @@ def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = Tru
     command = [binary("trainer-controller-manager"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"]
     cluster.start("reference", command, {"TMPDIR": str(temporary)})
     cluster.wait_http("reference", _HEALTH_PORT)
-    cluster.apply(*beside(cluster, webhooks(), prefix="reference", port=_WEBHOOK_PORT))
+    cluster.apply(*beside(cluster, webhooks(), prefix=prefix, port=_WEBHOOK_PORT))
 
 
 def webhooks() -> list[dict[str, Any]]:

@@ -47,11 +47,13 @@ def install(
     with_crds: bool = True,
     with_webhooks: bool = True,
     with_progress: bool = True,
+    prefix: str = ENGINE,
     settings: dict[str, Any] | None = None,
 ) -> Process:
     """Install our operator and wait until it is ready; `settings` adds to its configuration file.
 
     Pods report progress, as they do by default; without it, the operator does what the reference does by default.
+    `prefix` is that of its webhooks' names, in whose order the API server calls them; `uninstall` knows only the usual.
     """
     if with_crds:
         install_crds(cluster)
@@ -72,7 +74,7 @@ def install(
     process = cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})
     wait_ready(cluster)
     if with_webhooks:
-        cluster.apply(*beside(cluster, webhook_configurations(), prefix=ENGINE, port=WEBHOOK_PORT), *policies())
+        cluster.apply(*beside(cluster, webhook_configurations(), prefix=prefix, port=WEBHOOK_PORT), *policies())
     return process
 
 

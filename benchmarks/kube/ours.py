@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import uvloop
-from handover import hand_over
 from objects import JOBSETS, TRAINJOBS
 
+from benchmarks.handover import hand_over
 from trainplane.kube.client import Client
 from trainplane.kube.controller import DONE, Controller, ControllerSettings, Result, own_key
 from trainplane.kube.loading import load_config

@@ -36,7 +36,7 @@ GOAL_STALL_MS = 100
 QUIET_MS = 150
 """CPU time that `_work` takes at most where the goals were set; for a slower machine they are wider by as much."""
 _HERE = Path(__file__).parent
-_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}/benchmarks:{_HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
+_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}:{_HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import uvloop
-from handover import hand_over
 
+from benchmarks.handover import hand_over
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
 from trainplane.api.trainjob import TrainJob

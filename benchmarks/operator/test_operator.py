@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks.disturbance import Others
 from lab import jobset, reference, trainplane
 from lab.cluster import Cluster
 from lab.engines import manifests
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 SIZES = sized((1000,), full=(1000, 5000), small=(500,))
 _HERE = Path(__file__).parent
-_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}/benchmarks", "PYTHONDONTWRITEBYTECODE": "1"}
+_PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
 LIFTED_QPS = 5000
 DISTURBED = 0.1
 """Share of the machine above which others took so much of it that speeds of two runs cannot be compared."""
@@ -95,7 +96,7 @@ def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
     time.sleep(2)  # let start-up work of the engines settle: it is no part of a job
     before = process.cpu_seconds() if process else 0.0
     servers_before = _servers_cpu(cluster)
-    others = _Others(cluster)
+    others = Others(cluster)
 
     result = cluster.folder / "bench.json"
     mode = "controller" if engine else "bare"
@@ -122,30 +123,6 @@ def _measure(cluster: Cluster, contender: str, size: int) -> dict[str, float]:
         measured["complete_cpu_ms_per_job"] = (process.cpu_seconds() - between) / size * 1000
         measured["rss_mb"] = process.rss_mb()
     return {name: round(value, 4) for name, value in measured.items()}
-
-
-class _Others:
-    """What processes that are not the run's own, and other machines on the same host, take of this machine."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._begin = time.monotonic()
-        self._used, self._own = _machine_cpu(), self._own_cpu()
-
-    def share(self) -> float:
-        """Return the share of all cores that others had since the beginning, while the driver still runs."""
-        others = _machine_cpu() - self._used - (self._own_cpu() - self._own)
-        return max(0.0, others / (time.monotonic() - self._begin) / (os.cpu_count() or 1))
-
-    def _own_cpu(self) -> float:
-        engines = self._cluster.engines().values()
-        return time.process_time() + sum(engine.process.cpu_seconds() for engine in engines)
-
-
-def _machine_cpu() -> float:
-    """Return the seconds that all cores were busy, or held by the host."""
-    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 def _servers_cpu(cluster: Cluster) -> float:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from lab import jobset, kueue, kwok, trainplane
 from lab.cluster import Cluster
-from lab.webhooks import beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,9 +49,7 @@ def _install_operator(cluster: Cluster, settings: dict[str, Any] | None) -> None
     Mutating webhooks run in the order of their configurations' names: `defaulter.trainer.kubeflow.org`, then
     `kueue-mutating-webhook-configuration`. The lab's usual prefix would turn that round.
     """
-    trainplane.install(cluster, with_crds=False, with_webhooks=False, settings=settings)
-    shipped = trainplane.webhook_configurations()
-    cluster.apply(*beside(cluster, shipped, prefix="a", port=trainplane.WEBHOOK_PORT), *trainplane.policies())
+    trainplane.install(cluster, with_crds=False, prefix="a", settings=settings)
 
 
 def _add_nodes(cluster: Cluster) -> None:

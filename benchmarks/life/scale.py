@@ -1,0 +1,184 @@
+"""Many jobs in one queue: `python -m benchmarks.life.scale --side ours queued --jobs 10000 --running 50`.
+
+`queued`: few jobs run, and go on running; all others wait. Then one after the other is ended, and what the admission of
+the next one costs is taken from the audit log; then operator and Kueue are killed and started again, and what they ask
+until they are quiet is counted. `through`: jobs pass through a queue that has room for some; operator and Kueue are
+killed and started again on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.life import requests
+from benchmarks.life.engines import used
+from benchmarks.life.lives import YARDSTICK, drive, live, settled
+from benchmarks.life.stage import OPERATORS, PODS, Side, runtime
+from lab import kueue, trainplane
+from lab.processes import wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NAMESPACE: Final = "scale"
+_HELD: Final = "held"
+_DIGEST_SECONDS: Final = 300.0
+"""How long engines may take to have nothing more to say."""
+ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
+
+
+def quota(jobs: int) -> dict[str, str]:
+    """Return a quota for so many jobs at a time."""
+    return {"cpu": str(jobs * PODS), "memory": f"{jobs * PODS}Gi"}
+
+
+def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int = 20) -> dict[str, Any]:
+    """Fill a queue, then measure admissions one by one and restarts."""
+    side.cluster.apply(runtime(_HELD, "24h"))
+    job = side.prepare(_NAMESPACE, quota(running), _HELD)
+    side.wait_quiet()
+    logs, before = side.logs(), used(*side.clusters)
+    plan = {"namespace": _NAMESPACE, "job": job, "pods": PODS, "kueue": True, "complete": 0, "running": running}
+    plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "seconds": seconds}
+    times = drive(side, plan)
+    counts = settled(side, logs, _DIGEST_SECONDS)
+    filled = used(*side.clusters)
+    made = times["jobs_created"]
+    figures: dict[str, Any] = {"queued_jobs": made, "queued_running": running, "filling_s": times["creating_s"]}
+    figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s")}
+    figures["filling_requests_per_job"] = requests.total(counts, [side.operator.user]) / made
+    for engine in (side.operator.engine, *ENGINES):
+        figures[f"{engine}_rss_mb"] = filled.rss[engine]
+        figures[f"{engine}_filling_cpu_ms_per_job"] = (filled.cpu[engine] - before.cpu[engine]) / made * 1000
+    figures |= _admissions(side, admissions)
+    figures |= _restart(side, side.operator.engine, lambda: _wait_operator(side))
+    figures |= _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
+    return figures
+
+
+def _admissions(side: Side, number: int) -> dict[str, Any]:
+    """End jobs one by one, and return what it takes until the pods of the next one run, and what it costs."""
+    before, waits = used(side.cluster), []
+    own = total = 0
+    for _ in range(number):
+        (log,) = side.logs()
+        _end_one(side)
+        events: list[dict[str, Any]] = []
+
+        def next_runs(log: requests.Log = log, events: list[dict[str, Any]] = events) -> bool:
+            events.extend(log.more())
+            return len(_bindings(events)) >= PODS
+
+        wait_for("the next job's pods", next_runs, seconds=120, log=side.cluster.log("kueue"))
+        begin = min(_moment(event) for event in events if requests.what(event) == "patch pods/status")
+        waits.append(max(_moment(event) for event in _bindings(events)) - begin)
+        counts = settled(side, [log], 30)
+        for events_counts in (requests.count(events), counts):
+            own += requests.total(events_counts, [side.operator.user])
+            total += requests.total(events_counts, events_counts)
+    spent = used(side.cluster).since(before)
+    waits.sort()
+    figures: dict[str, Any] = {"admission_p50_s": waits[len(waits) // 2], "admission_p99_s": waits[-1]}
+    figures |= {"admission_requests": own / number, "admission_all_requests": total / number}
+    for engine in (side.operator.engine, *ENGINES, *YARDSTICK):
+        figures[f"{engine}_admission_cpu_ms"] = spent.cpu[engine] / number * 1000
+    return figures
+
+
+def _bindings(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [event for event in events if requests.what(event) == "create pods/binding"]
+
+
+def _moment(event: dict[str, Any]) -> float:
+    return datetime.fromisoformat(event["stageTimestamp"]).timestamp()
+
+
+def _end_one(side: Side) -> None:
+    """Let the pods of one running job succeed."""
+    with side.cluster.connection() as connection:
+        path = f"/api/v1/namespaces/{_NAMESPACE}/pods"
+        pods = json.loads(connection.send("GET", f"{path}?fieldSelector=status.phase%3DRunning"))["items"]
+        label = "jobset.sigs.k8s.io/jobset-name"
+        job = min(pod["metadata"]["labels"][label] for pod in pods)
+        for pod in pods:
+            if pod["metadata"]["labels"][label] == job:
+                body = json.dumps({"status": {"phase": "Succeeded"}})
+                place = f"{path}/{pod['metadata']['name']}/status"
+                connection.send("PATCH", place, body, "application/merge-patch+json")
+
+
+def _wait_operator(side: Side) -> None:
+    port = {"ours": trainplane.HEALTH_PORT, "reference": 8095}[side.name]
+    side.cluster.wait_http(side.operator.engine, port)
+
+
+def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[str, Any]:
+    """Kill an engine, start it again, and return what it and the operator asked until the operator was quiet."""
+    logs = side.logs()
+    side.cluster.kill(engine)
+    begin = time.monotonic()
+    process = side.cluster.revive(engine)
+    wait_ready()
+    ready = time.monotonic() - begin
+    counts = settled(side, logs, _DIGEST_SECONDS)
+    name = f"restart_{engine}"
+    return {
+        f"{name}_ready_s": ready,
+        f"{name}_quiet_s": time.monotonic() - begin,
+        f"{name}_cpu_s": process.cpu_seconds(),
+        f"{name}_rss_mb": process.rss_mb(),
+        f"{name}_operator_requests": requests.total(counts, [side.operator.user]),
+        f"{name}_kueue_requests": requests.total(counts, ["kueue"]),
+        f"{name}_operator_asked": dict(counts.get(side.operator.user, {})),
+        f"{name}_kueue_asked": dict(counts.get("kueue", {})),
+    }
+
+
+def through(side: Side, jobs: int, at_a_time: int, *, seconds: float, restarts: bool) -> dict[str, Any]:
+    """Let jobs pass through a queue with room for so many of them at a time."""
+    worker = threading.Thread(target=_disturb, args=(side, seconds / 6), daemon=True)
+    if restarts:
+        worker.start()
+    run = live(side, f"{_NAMESPACE}-through", jobs, kueue=True, quota=quota(at_a_time), seconds=seconds)
+    if restarts:
+        worker.join(seconds)
+    return {"jobs": jobs, "at_a_time": at_a_time, "restarts": restarts, **run.row()}
+
+
+def _disturb(side: Side, after: float) -> None:
+    """Start the operator again after some time, and Kueue after as much again."""
+    for engine in (side.operator.engine, "kueue"):
+        time.sleep(after)
+        side.cluster.kill(engine)
+        side.cluster.revive(engine)
+
+
+def main() -> None:
+    """Bring one side up, fill it and print what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--side", choices=list(OPERATORS), default="ours")
+    parser.add_argument("mode", choices=("queued", "through"))
+    parser.add_argument("--jobs", type=int, default=2000)
+    parser.add_argument("--running", type=int, default=50, help="jobs for which the queue has room")
+    parser.add_argument("--seconds", type=float, default=900, help="how long sending may take")
+    parser.add_argument("--restarts", action="store_true", help="through: kill operator and Kueue on the way")
+    given = parser.parse_args()
+    side = Side.up(given.side)
+    try:
+        side.add_kueue()
+        if given.mode == "queued":
+            figures = queued(side, given.jobs, given.running, seconds=given.seconds)
+        else:
+            figures = through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)
+    finally:
+        side.down()
+    print(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
