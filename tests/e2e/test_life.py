@@ -34,7 +34,7 @@ def test_ddp_is_suspended_and_resumed_and_outlives_its_runtime(user: User) -> No
     user.wait_state("ddp", "Running", via=["Pending"])
     user.wait("both pods to be shown as ready", lambda: user.row("ddp")["READY"] == "2/2")
     user.wait("both ranks to train", lambda: _ranks(user, "trains") == [0, 1])
-    assert user.wait_event("ddp", "JobSetCreated") == "created JobSet ddp for 2 pods"
+    user.wait_news("ddp", "created JobSet ddp for 2 pods; ")
     before = {pod["metadata"]["uid"] for pod in user.pods("ddp")}
     jobset = user.get("jobset", "ddp")["metadata"]
 
@@ -47,12 +47,12 @@ def test_ddp_is_suspended_and_resumed_and_outlives_its_runtime(user: User) -> No
     user.wait_state("ddp", "Suspended", via=["Running", "Pending"])
     user.wait("its pods to stop", lambda: not user.names("pods"))
     assert user.state("ddp") == "Suspended"
-    assert user.wait_event("ddp", "Suspended")
+    user.wait_news("ddp", "suspended: ")
 
     user.set_suspend("ddp", suspend=False)
     user.wait_state("ddp", "Running", via=["Suspended", "Pending"])
     user.wait("both ranks to train again", lambda: _ranks(user, "trains") == [0, 1])
-    assert user.wait_event("ddp", "Resumed")
+    user.wait_news("ddp", "resumed: ")
     assert user.get("jobset", "ddp")["metadata"]["uid"] == jobset["uid"]
     assert before.isdisjoint(pod["metadata"]["uid"] for pod in user.pods("ddp"))
 

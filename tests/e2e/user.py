@@ -151,6 +151,10 @@ class User:
         self.wait(f"events {', '.join(reasons)} of {job}", there)
         return found
 
+    def wait_news(self, job: str, words: str) -> None:
+        """Wait until an event says something; steps that follow each other closely are told by one."""
+        self.wait(f"news of {job}: {words}", lambda: any(words in message for message in self.events(job).values()))
+
     def wait_event(self, job: str, reason: str) -> str:
         """Wait until an event is there; return its message."""
         return self.wait_events(job, reason)[reason]

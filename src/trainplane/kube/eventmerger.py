@@ -3,7 +3,8 @@
 An Event is a write like any other, and an object that goes its way as it should causes half a dozen of them within
 seconds: they would cost an API server more than the work itself. So good news waits a little for more of the same
 object, and goes out as one Event: the reason of the last step, the words of all, when the first came and when the last.
-What went wrong (`Warning`) never waits, and what is known to be the last step ends the wait.
+What went wrong (`Warning`) never waits, and what came before it goes out with it; what is known to be the last step
+ends the wait.
 
 News that waits when a process is killed is lost; one that is told to end writes it (`flush`).
 """
@@ -75,6 +76,8 @@ class EventMerger:
         course = self._courses.get(regarding)
         held = self.seconds > 0 and type_ == "Normal" and not action
         if not held or (course is None and len(self._courses) >= self.most):
+            if course is not None:
+                self._release(regarding)
             self.recorder.record(regarding, type_, reason, message, action=action)
             return
         now = self.clock.monotonic()

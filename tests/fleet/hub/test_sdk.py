@@ -97,7 +97,7 @@ async def test_a_dispatched_job_is_seen_from_its_hub(dispatching: Dispatching) -
 
     events = await backend.list_events("steady")
     told = {(event.cluster, event.involved_object_kind, event.reason) for event in events}
-    assert {("worker1", "TrainJob", "JobSetCreated"), ("worker1", "Pod", "Started")} <= told
+    assert {("worker1", "TrainJob", "Completed"), ("worker1", "Pod", "Started")} <= told
     assert any(cluster is None and kind == "Workload" for cluster, kind, _ in told)
 
     waiting = await backend.get_job("big")

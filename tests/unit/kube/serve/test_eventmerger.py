@@ -54,13 +54,18 @@ async def test_the_last_step_ends_the_wait() -> None:
     assert scene.told == [("Completed", "created; completed")]
 
 
-async def test_what_went_wrong_does_not_wait() -> None:
+async def test_what_went_wrong_does_not_wait_nor_what_came_before_it() -> None:
     scene = Scene()
     scene.tell("Created")
     scene.tell("Failed", type_="Warning")
-    assert scene.told == [("Failed", "failed")]
+    assert scene.told == [("Created", "created"), ("Failed", "failed")]
+
+
+async def test_what_waits_at_the_end_is_told() -> None:
+    scene = Scene()
+    scene.tell("Created")
     scene.merger.flush()
-    assert scene.told == [("Failed", "failed"), ("Created", "created")]
+    assert scene.told == [("Created", "created")]
 
 
 async def test_some_steps_may_wait_longer_and_the_shortest_wait_counts() -> None:
