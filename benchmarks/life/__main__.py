@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     arguments = parser.parse_args()
     begin = time.monotonic()
-    side = Side.up_hub(arguments.side) if arguments.hub else Side.up(arguments.side)
+    (side,) = [Side.up_hub(arguments.side)] if arguments.hub else Side.up(arguments.side)
     try:
         if arguments.kueue and not arguments.hub:
             side.add_kueue()

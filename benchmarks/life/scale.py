@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=900, help="how long sending may take")
     parser.add_argument("--restarts", action="store_true", help="through: kill operator and Kueue on the way")
     given = parser.parse_args()
-    side = Side.up(given.side)
+    (side,) = Side.up(given.side)
     try:
         side.add_kueue()
         if given.mode == "queued":

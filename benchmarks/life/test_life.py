@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 JOBS = sized(30, full=150, small=20)
 REPEATS = sized(1, full=3)
-MOST_REQUESTS: Final = 8.0
+MOST_REQUESTS: Final = 10.0
 """Requests of our operator for one life without Kueue, events included. The goal is 4."""
 MOST_REQUESTS_KUEUE: Final = 25.0
 """Requests of our operator for one life under Kueue, events included. The goal is 9."""
@@ -38,12 +38,8 @@ Runs = dict[str, list["Run"]]
 @pytest.fixture(scope="module")
 def sides() -> Iterator[list[Side]]:
     """Return both sides, without Kueue."""
-    with ThreadPoolExecutor(len(OPERATORS)) as pool:
-        started = [pool.submit(Side.up, name) for name in OPERATORS]
-    sides = [one.result() for one in started if one.exception() is None]
+    sides = Side.up(*OPERATORS)
     try:
-        for one in started:
-            one.result()
         yield sides
     finally:
         for side in sides:
