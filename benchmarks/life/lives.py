@@ -23,10 +23,10 @@ _DRIVER: Final = "drive"
 _ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
 YARDSTICK: Final = ("kwok", "kube-scheduler")
 """Engines that do the same work on both sides: what they take tells how fast the machine was meanwhile."""
-QUIET_SECONDS: Final = 2.0
-SETTLE_SECONDS: Final = 15.0
+QUIET_SECONDS: Final = 6.0
+SETTLE_SECONDS: Final = 30.0
 """After the last job's end the operator's requests are counted until none came for the first, at most for the second:
-what is said after the fact is part of a life."""
+what is said after the fact is part of a life. Ours holds back what may wait for up to five seconds."""
 PATIENCE: Final = 600.0
 """Seconds that jobs of a run may take together."""
 
@@ -106,23 +106,25 @@ def live(
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "complete": jobs}
     logs, before = side.logs(), used(*side.clusters)
     times = drive(side, plan)
-    counts = settled(side, logs)
+    counts, after = settled(side, logs)
     assert not times["failed"], f"{side.name}: {times['failed']} failed"
-    spent = used(*side.clusters).since(before)
-    return Run(side.name, times["jobs_complete"], side.operator.engine, side.operator.user, times, counts, spent)
+    operator = side.operator
+    return Run(side.name, times["jobs_complete"], operator.engine, operator.user, times, counts, after.since(before))
 
 
-def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECONDS) -> Counts:
-    """Return what was asked since the logs were opened, as soon as the operator has no more to say."""
+def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECONDS) -> tuple[Counts, Used]:
+    """Return what was asked since the logs were opened, and what was used when the operator had no more to say."""
     events = [event for log in logs for event in log.more()]
-    latest = time.monotonic() + seconds
-    while time.monotonic() < latest:
-        time.sleep(QUIET_SECONDS)
+    now = last = time.monotonic()
+    latest, after = now + seconds, used(*side.clusters)
+    while now < min(latest, last + QUIET_SECONDS):
+        time.sleep(0.5)
         more = [event for log in logs for event in log.more()]
         events += more
-        if not requests.total(requests.count(more), [side.operator.user]):
-            break
-    return requests.count(events)
+        now = time.monotonic()
+        if requests.total(requests.count(more), [side.operator.user]):
+            last, after = now, used(*side.clusters)
+    return requests.count(events), after
 
 
 def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:

@@ -46,8 +46,7 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     plan = {"namespace": _NAMESPACE, "job": job, "pods": PODS, "kueue": True, "complete": 0, "running": running}
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "seconds": seconds}
     times = drive(side, plan)
-    counts = settled(side, logs, _DIGEST_SECONDS)
-    filled = used(*side.clusters)
+    counts, filled = settled(side, logs, _DIGEST_SECONDS)
     made = times["jobs_created"]
     figures: dict[str, Any] = {"queued_jobs": made, "queued_running": running, "filling_s": times["creating_s"]}
     figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s")}
@@ -77,7 +76,7 @@ def _admissions(side: Side, number: int) -> dict[str, Any]:
         wait_for("the next job's pods", next_runs, seconds=120, log=side.cluster.log("kueue"))
         begin = min(_moment(event) for event in events if requests.what(event) == "patch pods/status")
         waits.append(max(_moment(event) for event in _bindings(events)) - begin)
-        counts = settled(side, [log], 30)
+        counts, _ = settled(side, [log], 30)
         for events_counts in (requests.count(events), counts):
             own += requests.total(events_counts, [side.operator.user])
             total += requests.total(events_counts, events_counts)
@@ -125,7 +124,7 @@ def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[st
     process = side.cluster.revive(engine)
     wait_ready()
     ready = time.monotonic() - begin
-    counts = settled(side, logs, _DIGEST_SECONDS)
+    counts, _ = settled(side, logs, _DIGEST_SECONDS)
     name = f"restart_{engine}"
     return {
         f"{name}_ready_s": ready,

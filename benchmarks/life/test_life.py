@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.life.lives import Run
     from tests.suite import SuiteReport
 
-JOBS = sized(30, full=150, small=20)
+JOBS = sized(24, full=150, small=16)
 REPEATS = sized(1, full=3)
 MOST_REQUESTS: Final = 10.0
 """Requests of our operator for one life without Kueue, events included. The goal is 4."""
