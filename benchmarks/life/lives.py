@@ -15,6 +15,8 @@ from lab.paths import REPOSITORY
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from benchmarks.life.engines import Used
     from benchmarks.life.requests import Counts
     from benchmarks.life.stage import Side
@@ -78,7 +80,7 @@ class Run:
             "jobs": self.jobs,
             "requests_per_job": round(self.requests, 3),
             "all_requests_per_job": round(self.all_requests, 2),
-            **{name: round(value, 4) for name, value in self.times.items() if isinstance(value, float)},
+            **{name: round(value, 4) for name, value in self.times.items() if isinstance(value, float | int)},
             "cpu_ms_per_job": {name: round(self.cpu_ms(name), 2) for name in engines},
             "kilobytes_per_job": {name: round(self.kilobytes(name), 2) for name in self.used.sockets},
             "rss_mb": {name: round(value, 1) for name, value in self.used.rss.items()},
@@ -125,6 +127,11 @@ def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECOND
         if requests.total(requests.count(more), [side.operator.user]):
             last, after = now, used(*side.clusters)
     return requests.count(events), after
+
+
+def sent(side: Side, namespace: str) -> Path:
+    """Return the file that is there as soon as all jobs of a run are sent."""
+    return side.cluster.folder / f"{namespace}-result.sent"
 
 
 def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:

@@ -17,18 +17,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.life import requests
 from benchmarks.life.engines import used
-from benchmarks.life.lives import YARDSTICK, drive, live, settled
+from benchmarks.life.lives import YARDSTICK, drive, live, sent, settled
 from benchmarks.life.stage import OPERATORS, PODS, Side, runtime
-from lab import kueue, trainplane
+from lab import kueue
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _NAMESPACE: Final = "scale"
 _HELD: Final = "held"
 _DIGEST_SECONDS: Final = 300.0
 """How long engines may take to have nothing more to say."""
+_BETWEEN_SECONDS: Final = 30.0
 ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
 
 
@@ -55,7 +57,7 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
         figures[f"{engine}_rss_mb"] = filled.rss[engine]
         figures[f"{engine}_filling_cpu_ms_per_job"] = (filled.cpu[engine] - before.cpu[engine]) / made * 1000
     figures |= _admissions(side, admissions)
-    figures |= _restart(side, side.operator.engine, lambda: _wait_operator(side))
+    figures |= _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster))
     figures |= _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
     return figures
 
@@ -111,11 +113,6 @@ def _end_one(side: Side) -> None:
                 connection.send("PATCH", place, body, "application/merge-patch+json")
 
 
-def _wait_operator(side: Side) -> None:
-    port = {"ours": trainplane.HEALTH_PORT, "reference": 8095}[side.name]
-    side.cluster.wait_http(side.operator.engine, port)
-
-
 def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[str, Any]:
     """Kill an engine, start it again, and return what it and the operator asked until the operator was quiet."""
     logs = side.logs()
@@ -140,21 +137,26 @@ def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[st
 
 def through(side: Side, jobs: int, at_a_time: int, *, seconds: float, restarts: bool) -> dict[str, Any]:
     """Let jobs pass through a queue with room for so many of them at a time."""
-    worker = threading.Thread(target=_disturb, args=(side, seconds / 6), daemon=True)
+    namespace = f"{_NAMESPACE}-through"
+    ending = threading.Event()
+    disturber = threading.Thread(target=_disturb, args=(side, sent(side, namespace), ending), daemon=True)
     if restarts:
-        worker.start()
-    run = live(side, f"{_NAMESPACE}-through", jobs, kueue=True, quota=quota(at_a_time), seconds=seconds)
-    if restarts:
-        worker.join(seconds)
-    return {"jobs": jobs, "at_a_time": at_a_time, "restarts": restarts, **run.row()}
+        disturber.start()
+    run = live(side, namespace, jobs, kueue=True, quota=quota(at_a_time), seconds=seconds)
+    ending.set()
+    return {**run.row(), "jobs_sent": jobs, "at_a_time": at_a_time, "restarts": restarts}
 
 
-def _disturb(side: Side, after: float) -> None:
-    """Start the operator again after some time, and Kueue after as much again."""
+def _disturb(side: Side, all_sent: Path, ending: threading.Event) -> None:
+    """Start the operator again when all jobs are sent, and Kueue a while later: who sends one meanwhile is refused."""
     for engine in (side.operator.engine, "kueue"):
-        time.sleep(after)
+        while not all_sent.exists():
+            if ending.wait(1):
+                return
         side.cluster.kill(engine)
         side.cluster.revive(engine)
+        if ending.wait(_BETWEEN_SECONDS):
+            return
 
 
 def main() -> None:

@@ -66,14 +66,19 @@ class Operator:
 
     install_crds: Callable[[Cluster], None]
     install: Callable[[Cluster], None]
+    wait_ready: Callable[[Cluster], None]
     engine: str
     user: str
     """Who it is in the audit log (`requests.who`)."""
 
 
 OPERATORS: Final[dict[SideName, Operator]] = {
-    "ours": Operator(trainplane.install_crds, _install_ours, trainplane.ENGINE, trainplane.ACCOUNT),
-    "reference": Operator(reference.install_crds, _install_reference, "reference", "trainer-controller-manager"),
+    "ours": Operator(
+        trainplane.install_crds, _install_ours, trainplane.wait_ready, trainplane.ENGINE, trainplane.ACCOUNT
+    ),
+    "reference": Operator(
+        reference.install_crds, _install_reference, reference.wait_ready, "reference", "trainer-controller-manager"
+    ),
 }
 
 
