@@ -12,6 +12,7 @@ import argparse
 import json
 import threading
 import time
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,7 +40,7 @@ def quota(jobs: int) -> dict[str, str]:
     return {"cpu": str(jobs * PODS), "memory": f"{jobs * PODS}Gi"}
 
 
-def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int = 20) -> dict[str, Any]:
+def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int) -> dict[str, Any]:
     """Fill a queue, then measure admissions one by one and restarts."""
     side.cluster.apply(runtime(_HELD, "24h"))
     job = side.prepare(_NAMESPACE, quota(running), _HELD)
@@ -64,10 +65,11 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
 
 def _admissions(side: Side, number: int) -> dict[str, Any]:
     """End jobs one by one, and return what it takes until the pods of the next one run, and what it costs."""
-    before, waits = used(side.cluster), []
+    waits: list[float] = []
+    cpu: Counter[str] = Counter()
     own = total = 0
     for _ in range(number):
-        (log,) = side.logs()
+        (log,), before = side.logs(), used(side.cluster)
         _end_one(side)
         events: list[dict[str, Any]] = []
 
@@ -78,16 +80,17 @@ def _admissions(side: Side, number: int) -> dict[str, Any]:
         wait_for("the next job's pods", next_runs, seconds=120, log=side.cluster.log("kueue"))
         begin = min(_moment(event) for event in events if requests.what(event) == "patch pods/status")
         waits.append(max(_moment(event) for event in _bindings(events)) - begin)
-        counts, _ = settled(side, [log], 30)
+        counts, after = settled(side, [log], 30)
+        cpu.update(after.since(before).cpu)
         for events_counts in (requests.count(events), counts):
             own += requests.total(events_counts, [side.operator.user])
             total += requests.total(events_counts, events_counts)
-    spent = used(side.cluster).since(before)
     waits.sort()
-    figures: dict[str, Any] = {"admission_p50_s": waits[len(waits) // 2], "admission_p99_s": waits[-1]}
+    figures: dict[str, Any] = {"admissions": number, "admission_p50_s": waits[number // 2]}
+    figures["admission_p99_s"] = waits[int(number * 0.99)]
     figures |= {"admission_requests": own / number, "admission_all_requests": total / number}
     for engine in (side.operator.engine, *ENGINES, *YARDSTICK):
-        figures[f"{engine}_admission_cpu_ms"] = spent.cpu[engine] / number * 1000
+        figures[f"{engine}_admission_cpu_ms"] = cpu[engine] / number * 1000
     return figures
 
 
@@ -167,13 +170,14 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--running", type=int, default=50, help="jobs for which the queue has room")
     parser.add_argument("--seconds", type=float, default=900, help="how long sending may take")
+    parser.add_argument("--admissions", type=int, default=10, help="queued: jobs that are ended one by one")
     parser.add_argument("--restarts", action="store_true", help="through: kill operator and Kueue on the way")
     given = parser.parse_args()
     (side,) = Side.up(given.side)
     try:
         side.add_kueue()
         if given.mode == "queued":
-            figures = queued(side, given.jobs, given.running, seconds=given.seconds)
+            figures = queued(side, given.jobs, given.running, seconds=given.seconds, admissions=given.admissions)
         else:
             figures = through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)
     finally:

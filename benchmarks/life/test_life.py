@@ -84,12 +84,12 @@ def _server_cpu(run: Run) -> float:
     return run.cpu_ms("kube-apiserver")
 
 
-def _speed(run: Run) -> float:
-    return float(run.times["jobs_per_s"])
+def _time(name: str) -> Callable[[Run], float]:
+    return lambda run: float(run.times[name])
 
 
-def _create(run: Run) -> float:
-    return float(run.times["created_p99_s"])
+_speed = _time("jobs_per_s")
+_create = _time("created_p99_s")
 
 
 def _record(runs: Runs, report: SuiteReport, suffix: str) -> None:
@@ -106,9 +106,12 @@ def _record(runs: Runs, report: SuiteReport, suffix: str) -> None:
             for quantile in ("p50", "p99"):
                 name = f"{moment}_{quantile}_s"
                 if name in own[0].times:
-                    report.figure(f"{side}_{name}{suffix}", _median(own, lambda run, name=name: run.times[name]))  # type: ignore[misc] # bound early
-        report.figure(f"{side}_cpu_spread{suffix}", _spread(own, _operator_cpu))
-        report.figure(f"{side}_jobs_spread{suffix}", _spread(own, _speed))
+                    report.figure(f"{side}_{name}{suffix}", _median(own, _time(name)))
+        if REPEATS > 1:
+            report.figure(f"{side}_requests_spread{suffix}", _spread(own, lambda run: run.requests))
+            report.figure(f"{side}_cpu_spread{suffix}", _spread(own, _operator_cpu))
+            report.figure(f"{side}_apiserver_cpu_spread{suffix}", _spread(own, _server_cpu))
+            report.figure(f"{side}_jobs_spread{suffix}", _spread(own, _speed))
     report.figure(f"ours_to_reference_jobs{suffix}", _ratio(runs, _speed))
     report.figure(f"ours_to_reference_jobs_by_yardstick{suffix}", _ratio(runs, lambda run: _speed(run) * run.yardstick))
     report.figure(f"cpu_ratio{suffix}", _ratio(runs, _operator_cpu))

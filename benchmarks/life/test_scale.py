@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 QUEUED: Final = 10_000
 RUNNING: Final = 50
+ADMISSIONS: Final = 100
 THROUGH: Final = 2_000
 AT_A_TIME: Final = 250
 """Jobs of two pods each: 500 pods."""
@@ -29,7 +30,7 @@ def test_a_long_queue_of_which_few_run(name: SideName, report: SuiteReport) -> N
     (side,) = Side.up(name)
     try:
         side.add_kueue()
-        measured = scale.queued(side, QUEUED, RUNNING, seconds=SECONDS)
+        measured = scale.queued(side, QUEUED, RUNNING, seconds=SECONDS, admissions=ADMISSIONS)
     finally:
         side.down()
     report.row(mode="queued", side=name, **measured)
