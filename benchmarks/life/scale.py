@@ -24,7 +24,7 @@ from lab import kueue
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _NAMESPACE: Final = "scale"
@@ -40,8 +40,8 @@ def quota(jobs: int) -> dict[str, str]:
     return {"cpu": str(jobs * PODS), "memory": f"{jobs * PODS}Gi"}
 
 
-def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int) -> dict[str, Any]:
-    """Fill a queue, then measure admissions one by one and restarts."""
+def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int) -> Iterator[dict[str, Any]]:
+    """Fill a queue, then measure admissions one by one and restarts; yields what each of these took."""
     side.cluster.apply(runtime(_HELD, "24h"))
     job = side.prepare(_NAMESPACE, quota(running), _HELD)
     side.wait_quiet()
@@ -57,10 +57,10 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     for engine in (side.operator.engine, *ENGINES):
         figures[f"{engine}_rss_mb"] = filled.rss[engine]
         figures[f"{engine}_filling_cpu_ms_per_job"] = (filled.cpu[engine] - before.cpu[engine]) / made * 1000
-    figures |= _admissions(side, admissions)
-    figures |= _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster))
-    figures |= _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
-    return figures
+    yield figures
+    yield _admissions(side, admissions)
+    yield _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster))
+    yield _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
 
 
 def _admissions(side: Side, number: int) -> dict[str, Any]:
@@ -177,12 +177,13 @@ def main() -> None:
     try:
         side.add_kueue()
         if given.mode == "queued":
-            figures = queued(side, given.jobs, given.running, seconds=given.seconds, admissions=given.admissions)
+            parts = queued(side, given.jobs, given.running, seconds=given.seconds, admissions=given.admissions)
         else:
-            figures = through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)
+            parts = iter([through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)])
+        for part in parts:
+            print(json.dumps(part, indent=2), flush=True)
     finally:
         side.down()
-    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -56,7 +56,9 @@ def _measure(sides: list[Side], report: SuiteReport, *, kueue: bool) -> Runs:
             run = live(side, f"life-{mode}-{repeat}", JOBS, kueue=kueue)
             assert run.jobs == JOBS, f"{side.name}: {run.jobs} of {JOBS} jobs came to their end"
             runs[side.name].append(run)
-            report.row(mode=mode, repeat=repeat, others_share=round(others.share(), 3), **run.row())
+            taken = others.share()
+            report.row(mode=mode, repeat=repeat, others_share=round(taken, 3), **run.row())
+            report.figure("others_share", max(taken, report.figures.get("others_share", 0.0)))
     return runs
 
 

@@ -30,7 +30,8 @@ def test_a_long_queue_of_which_few_run(name: SideName, report: SuiteReport) -> N
     (side,) = Side.up(name)
     try:
         side.add_kueue()
-        measured = scale.queued(side, QUEUED, RUNNING, seconds=SECONDS, admissions=ADMISSIONS)
+        parts = scale.queued(side, QUEUED, RUNNING, seconds=SECONDS, admissions=ADMISSIONS)
+        measured = {name: value for part in parts for name, value in part.items()}
     finally:
         side.down()
     report.row(mode="queued", side=name, **measured)
