@@ -213,14 +213,17 @@ class Cluster:
         )
 
     def wait_established(self, *crds: str) -> None:
-        """Wait until CRDs are served: controllers started earlier exit or time out."""
+        """Wait until CRDs are served, and discovery tells of them: controllers started earlier exit or time out."""
 
         def established() -> bool:
             with self.connection() as connection:
                 for name in crds:
                     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
-                    conditions = json.loads(connection.send("GET", path)).get("status", {}).get("conditions") or []
+                    crd = json.loads(connection.send("GET", path))
+                    conditions = crd.get("status", {}).get("conditions") or []
                     if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+                        return False
+                    if not _is_discovered(connection, crd["spec"]):
                         return False
             return True
 
@@ -412,6 +415,19 @@ class Cluster:
         )
         access = [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
         return [binary("kube-scheduler"), f"--config={config}", *access]
+
+
+def _is_discovered(connection: Connection, crd: dict[str, Any]) -> bool:
+    """Tell if discovery knows every served version of a kind: it comes some time after the kind itself."""
+    for version in crd["versions"]:
+        if version["served"]:
+            try:
+                found = json.loads(connection.send("GET", f"/apis/{crd['group']}/{version['name']}"))
+            except LabError:  # discovery knows no kind of the group yet
+                return False
+            if crd["names"]["plural"] not in {one["name"] for one in found["resources"]}:
+                return False
+    return True
 
 
 def clusters() -> list[Cluster]:

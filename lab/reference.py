@@ -55,8 +55,13 @@ def install(cluster: Cluster, *, qps: float | None = None, with_crds: bool = Tru
         (serving / path.name).write_bytes(path.read_bytes())
     command = [binary("trainer-controller-manager"), f"--config={config}", f"--kubeconfig={cluster.kubeconfig}"]
     cluster.start("reference", command, {"TMPDIR": str(temporary)})
-    cluster.wait_http("reference", _HEALTH_PORT)
+    wait_ready(cluster)
     cluster.apply(*beside(cluster, webhooks(), prefix=prefix, port=_WEBHOOK_PORT))
+
+
+def wait_ready(cluster: Cluster) -> None:
+    """Wait until the reference is ready, after a start or a `cluster.revive`."""
+    cluster.wait_http("reference", _HEALTH_PORT)
 
 
 def webhooks() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.life.lives import YARDSTICK, live
-from benchmarks.life.stage import OPERATORS, Side
+from benchmarks.life.stage import LASTS, OPERATORS, Side, runtime
 
 if TYPE_CHECKING:
     from benchmarks.life.lives import Run
@@ -40,12 +40,15 @@ def main() -> None:
     parser.add_argument("--hub", action="store_true", help="through MultiKueue on a hub with two workers")
     parser.add_argument("--jobs", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--lasts", default=LASTS, help="how long pods run; news that comes slowly is not merged")
     arguments = parser.parse_args()
     begin = time.monotonic()
-    side = Side.up_hub(arguments.side) if arguments.hub else Side.up(arguments.side)
+    (side,) = [Side.up_hub(arguments.side)] if arguments.hub else Side.up(arguments.side)
     try:
         if arguments.kueue and not arguments.hub:
             side.add_kueue()
+        for cluster in side.clusters:
+            cluster.apply(runtime(lasts=arguments.lasts))
         print(f"{time.monotonic() - begin:8.2f}  seconds to start")
         for repeat in range(arguments.repeats):
             print(show(live(side, f"life-{repeat}", arguments.jobs, kueue=arguments.kueue or arguments.hub)))

@@ -183,6 +183,7 @@ async def main(kubeconfig: str, plan: Plan, result: Path) -> None:
                 lives.created[name] = time.monotonic()
 
         await asyncio.gather(*(send() for _ in range(CLIENTS)))
+        hand_over(result.with_suffix(".sent"), {"jobs": len(lives.created)})
         over = asyncio.create_task(lives.over.wait())
         left = max(0.0, latest - time.monotonic())
         await asyncio.wait([over, *watches], timeout=left, return_when=asyncio.FIRST_COMPLETED)

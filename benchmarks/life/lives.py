@@ -15,6 +15,8 @@ from lab.paths import REPOSITORY
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from benchmarks.life.engines import Used
     from benchmarks.life.requests import Counts
     from benchmarks.life.stage import Side
@@ -23,10 +25,10 @@ _DRIVER: Final = "drive"
 _ENVIRONMENT: Final = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}", "PYTHONDONTWRITEBYTECODE": "1"}
 YARDSTICK: Final = ("kwok", "kube-scheduler")
 """Engines that do the same work on both sides: what they take tells how fast the machine was meanwhile."""
-QUIET_SECONDS: Final = 2.0
-SETTLE_SECONDS: Final = 15.0
+QUIET_SECONDS: Final = 6.0
+SETTLE_SECONDS: Final = 30.0
 """After the last job's end the operator's requests are counted until none came for the first, at most for the second:
-what is said after the fact is part of a life."""
+what is said after the fact is part of a life. Ours holds back what may wait for up to five seconds."""
 PATIENCE: Final = 600.0
 """Seconds that jobs of a run may take together."""
 
@@ -78,7 +80,7 @@ class Run:
             "jobs": self.jobs,
             "requests_per_job": round(self.requests, 3),
             "all_requests_per_job": round(self.all_requests, 2),
-            **{name: round(value, 4) for name, value in self.times.items() if isinstance(value, float)},
+            **{name: round(value, 4) for name, value in self.times.items() if isinstance(value, float | int)},
             "cpu_ms_per_job": {name: round(self.cpu_ms(name), 2) for name in engines},
             "kilobytes_per_job": {name: round(self.kilobytes(name), 2) for name in self.used.sockets},
             "rss_mb": {name: round(value, 1) for name, value in self.used.rss.items()},
@@ -106,23 +108,30 @@ def live(
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "complete": jobs}
     logs, before = side.logs(), used(*side.clusters)
     times = drive(side, plan)
-    counts = settled(side, logs)
+    counts, after = settled(side, logs)
     assert not times["failed"], f"{side.name}: {times['failed']} failed"
-    spent = used(*side.clusters).since(before)
-    return Run(side.name, times["jobs_complete"], side.operator.engine, side.operator.user, times, counts, spent)
+    operator = side.operator
+    return Run(side.name, times["jobs_complete"], operator.engine, operator.user, times, counts, after.since(before))
 
 
-def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECONDS) -> Counts:
-    """Return what was asked since the logs were opened, as soon as the operator has no more to say."""
+def settled(side: Side, logs: list[requests.Log], seconds: float = SETTLE_SECONDS) -> tuple[Counts, Used]:
+    """Return what was asked since the logs were opened, and what was used when the operator had no more to say."""
     events = [event for log in logs for event in log.more()]
-    latest = time.monotonic() + seconds
-    while time.monotonic() < latest:
-        time.sleep(QUIET_SECONDS)
+    now = last = time.monotonic()
+    latest, after = now + seconds, used(*side.clusters)
+    while now < min(latest, last + QUIET_SECONDS):
+        time.sleep(0.5)
         more = [event for log in logs for event in log.more()]
         events += more
-        if not requests.total(requests.count(more), [side.operator.user]):
-            break
-    return requests.count(events)
+        now = time.monotonic()
+        if requests.total(requests.count(more), [side.operator.user]):
+            last, after = now, used(*side.clusters)
+    return requests.count(events), after
+
+
+def sent(side: Side, namespace: str) -> Path:
+    """Return the file that is there as soon as all jobs of a run are sent."""
+    return side.cluster.folder / f"{namespace}-result.sent"
 
 
 def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:

@@ -12,23 +12,26 @@ import argparse
 import json
 import threading
 import time
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.life import requests
 from benchmarks.life.engines import used
-from benchmarks.life.lives import YARDSTICK, drive, live, settled
+from benchmarks.life.lives import YARDSTICK, drive, live, sent, settled
 from benchmarks.life.stage import OPERATORS, PODS, Side, runtime
-from lab import kueue, trainplane
+from lab import kueue
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 _NAMESPACE: Final = "scale"
 _HELD: Final = "held"
 _DIGEST_SECONDS: Final = 300.0
 """How long engines may take to have nothing more to say."""
+_BETWEEN_SECONDS: Final = 30.0
 ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
 
 
@@ -37,8 +40,8 @@ def quota(jobs: int) -> dict[str, str]:
     return {"cpu": str(jobs * PODS), "memory": f"{jobs * PODS}Gi"}
 
 
-def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int = 20) -> dict[str, Any]:
-    """Fill a queue, then measure admissions one by one and restarts."""
+def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int) -> Iterator[dict[str, Any]]:
+    """Fill a queue, then measure admissions one by one and restarts; yields what each of these took."""
     side.cluster.apply(runtime(_HELD, "24h"))
     job = side.prepare(_NAMESPACE, quota(running), _HELD)
     side.wait_quiet()
@@ -46,8 +49,7 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     plan = {"namespace": _NAMESPACE, "job": job, "pods": PODS, "kueue": True, "complete": 0, "running": running}
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "seconds": seconds}
     times = drive(side, plan)
-    counts = settled(side, logs, _DIGEST_SECONDS)
-    filled = used(*side.clusters)
+    counts, filled = settled(side, logs, _DIGEST_SECONDS)
     made = times["jobs_created"]
     figures: dict[str, Any] = {"queued_jobs": made, "queued_running": running, "filling_s": times["creating_s"]}
     figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s")}
@@ -55,18 +57,19 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     for engine in (side.operator.engine, *ENGINES):
         figures[f"{engine}_rss_mb"] = filled.rss[engine]
         figures[f"{engine}_filling_cpu_ms_per_job"] = (filled.cpu[engine] - before.cpu[engine]) / made * 1000
-    figures |= _admissions(side, admissions)
-    figures |= _restart(side, side.operator.engine, lambda: _wait_operator(side))
-    figures |= _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
-    return figures
+    yield figures
+    yield _admissions(side, admissions)
+    yield _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster))
+    yield _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
 
 
 def _admissions(side: Side, number: int) -> dict[str, Any]:
     """End jobs one by one, and return what it takes until the pods of the next one run, and what it costs."""
-    before, waits = used(side.cluster), []
+    waits: list[float] = []
+    cpu: Counter[str] = Counter()
     own = total = 0
     for _ in range(number):
-        (log,) = side.logs()
+        (log,), before = side.logs(), used(side.cluster)
         _end_one(side)
         events: list[dict[str, Any]] = []
 
@@ -77,16 +80,17 @@ def _admissions(side: Side, number: int) -> dict[str, Any]:
         wait_for("the next job's pods", next_runs, seconds=120, log=side.cluster.log("kueue"))
         begin = min(_moment(event) for event in events if requests.what(event) == "patch pods/status")
         waits.append(max(_moment(event) for event in _bindings(events)) - begin)
-        counts = settled(side, [log], 30)
+        counts, after = settled(side, [log], 30)
+        cpu.update(after.since(before).cpu)
         for events_counts in (requests.count(events), counts):
             own += requests.total(events_counts, [side.operator.user])
             total += requests.total(events_counts, events_counts)
-    spent = used(side.cluster).since(before)
     waits.sort()
-    figures: dict[str, Any] = {"admission_p50_s": waits[len(waits) // 2], "admission_p99_s": waits[-1]}
+    figures: dict[str, Any] = {"admissions": number, "admission_p50_s": waits[number // 2]}
+    figures["admission_p99_s"] = waits[int(number * 0.99)]
     figures |= {"admission_requests": own / number, "admission_all_requests": total / number}
     for engine in (side.operator.engine, *ENGINES, *YARDSTICK):
-        figures[f"{engine}_admission_cpu_ms"] = spent.cpu[engine] / number * 1000
+        figures[f"{engine}_admission_cpu_ms"] = cpu[engine] / number * 1000
     return figures
 
 
@@ -112,11 +116,6 @@ def _end_one(side: Side) -> None:
                 connection.send("PATCH", place, body, "application/merge-patch+json")
 
 
-def _wait_operator(side: Side) -> None:
-    port = {"ours": trainplane.HEALTH_PORT, "reference": 8095}[side.name]
-    side.cluster.wait_http(side.operator.engine, port)
-
-
 def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[str, Any]:
     """Kill an engine, start it again, and return what it and the operator asked until the operator was quiet."""
     logs = side.logs()
@@ -125,7 +124,7 @@ def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[st
     process = side.cluster.revive(engine)
     wait_ready()
     ready = time.monotonic() - begin
-    counts = settled(side, logs, _DIGEST_SECONDS)
+    counts, _ = settled(side, logs, _DIGEST_SECONDS)
     name = f"restart_{engine}"
     return {
         f"{name}_ready_s": ready,
@@ -141,21 +140,26 @@ def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[st
 
 def through(side: Side, jobs: int, at_a_time: int, *, seconds: float, restarts: bool) -> dict[str, Any]:
     """Let jobs pass through a queue with room for so many of them at a time."""
-    worker = threading.Thread(target=_disturb, args=(side, seconds / 6), daemon=True)
+    namespace = f"{_NAMESPACE}-through"
+    ending = threading.Event()
+    disturber = threading.Thread(target=_disturb, args=(side, sent(side, namespace), ending), daemon=True)
     if restarts:
-        worker.start()
-    run = live(side, f"{_NAMESPACE}-through", jobs, kueue=True, quota=quota(at_a_time), seconds=seconds)
-    if restarts:
-        worker.join(seconds)
-    return {"jobs": jobs, "at_a_time": at_a_time, "restarts": restarts, **run.row()}
+        disturber.start()
+    run = live(side, namespace, jobs, kueue=True, quota=quota(at_a_time), seconds=seconds)
+    ending.set()
+    return {**run.row(), "jobs_sent": jobs, "at_a_time": at_a_time, "restarts": restarts}
 
 
-def _disturb(side: Side, after: float) -> None:
-    """Start the operator again after some time, and Kueue after as much again."""
+def _disturb(side: Side, all_sent: Path, ending: threading.Event) -> None:
+    """Start the operator again when all jobs are sent, and Kueue a while later: who sends one meanwhile is refused."""
     for engine in (side.operator.engine, "kueue"):
-        time.sleep(after)
+        while not all_sent.exists():
+            if ending.wait(1):
+                return
         side.cluster.kill(engine)
         side.cluster.revive(engine)
+        if ending.wait(_BETWEEN_SECONDS):
+            return
 
 
 def main() -> None:
@@ -166,18 +170,20 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--running", type=int, default=50, help="jobs for which the queue has room")
     parser.add_argument("--seconds", type=float, default=900, help="how long sending may take")
+    parser.add_argument("--admissions", type=int, default=10, help="queued: jobs that are ended one by one")
     parser.add_argument("--restarts", action="store_true", help="through: kill operator and Kueue on the way")
     given = parser.parse_args()
-    side = Side.up(given.side)
+    (side,) = Side.up(given.side)
     try:
         side.add_kueue()
         if given.mode == "queued":
-            figures = queued(side, given.jobs, given.running, seconds=given.seconds)
+            parts = queued(side, given.jobs, given.running, seconds=given.seconds, admissions=given.admissions)
         else:
-            figures = through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)
+            parts = iter([through(side, given.jobs, given.running, seconds=given.seconds, restarts=given.restarts)])
+        for part in parts:
+            print(json.dumps(part, indent=2), flush=True)
     finally:
         side.down()
-    print(json.dumps(figures, indent=2))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -65,14 +66,19 @@ class Operator:
 
     install_crds: Callable[[Cluster], None]
     install: Callable[[Cluster], None]
+    wait_ready: Callable[[Cluster], None]
     engine: str
     user: str
     """Who it is in the audit log (`requests.who`)."""
 
 
 OPERATORS: Final[dict[SideName, Operator]] = {
-    "ours": Operator(trainplane.install_crds, _install_ours, trainplane.ENGINE, trainplane.ACCOUNT),
-    "reference": Operator(reference.install_crds, _install_reference, "reference", "trainer-controller-manager"),
+    "ours": Operator(
+        trainplane.install_crds, _install_ours, trainplane.wait_ready, trainplane.ENGINE, trainplane.ACCOUNT
+    ),
+    "reference": Operator(
+        reference.install_crds, _install_reference, reference.wait_ready, "reference", "trainer-controller-manager"
+    ),
 }
 
 
@@ -84,20 +90,30 @@ class Side:
     clusters: tuple[Cluster, ...]
 
     @classmethod
-    def up(cls, name: SideName) -> Side:
-        """Start one cluster, without Kueue; it ends with this process."""
-        cluster = Cluster.up(f"life-{name}-{os.getpid()}", owned=True, everyone=True)
-        side = cls(name, (cluster,))
+    def up(cls, *names: SideName) -> list[Side]:
+        """Start sides of one cluster each, without Kueue; they end with this process.
+
+        Clusters end with the very thread that starts them, so only what is installed on them is so side by side.
+        """
+        sides: list[Side] = []
         try:
-            jobset.install_crd(cluster)
-            side._install(cluster)
-            jobset.install(cluster)
-            side._equip(cluster)
-            side._wait_known(cluster)
+            for name in names:
+                cluster = Cluster.up(f"life-{name}-{os.getpid()}", owned=True, everyone=True)
+                sides.append(cls(name, (cluster,)))
+            with ThreadPoolExecutor(len(sides)) as pool:
+                list(pool.map(Side._install_all, sides))
         except BaseException:
-            cluster.down()
+            for side in sides:
+                side.down()
             raise
-        return side
+        return sides
+
+    def _install_all(self) -> None:
+        jobset.install_crd(self.cluster)
+        self._install(self.cluster)
+        jobset.install(self.cluster)
+        self._equip(self.cluster)
+        self._wait_known(self.cluster)
 
     @classmethod
     def up_hub(cls, name: SideName) -> Side:
