@@ -89,7 +89,8 @@ class Controller(Generic[K]):
     """Runs `reconcile` for each key that its sources name.
 
     What `reconcile` raises is retried with growing waits, after Retry-After if the error carries one, and handed to
-    `on_error`, as is a Terminal's error. A key is never with two workers at once.
+    `on_error`, as is a Terminal's error. A key is never with two workers at once. `give_way` is waited for before each
+    key: who shares the event loop and has somebody waiting goes first.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Controller(Generic[K]):
         observer: Observer | None = None,
         on_error: Callable[[K, Exception], None] | None = None,
         queue: WorkQueue[K] | None = None,
+        give_way: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.name = name
         self._reconcile = reconcile
@@ -109,6 +111,7 @@ class Controller(Generic[K]):
         self._settings = settings or ControllerSettings()
         self._observer = observer or Unobserved()
         self._on_error = on_error
+        self._give_way = give_way
         self._pace = Pace()
         if queue is None:  # an empty one is false
             queue = WorkQueue(self._clock, backoff=self._settings.backoff)
@@ -148,6 +151,8 @@ class Controller(Generic[K]):
                 key, waited = await self.queue.get()
             except QueueClosed:
                 return
+            if self._give_way is not None:
+                await self._give_way()
             self._observer.work_begun(self.name, waited=waited, depth=len(self.queue))
             began = self._clock.monotonic()
             try:

@@ -34,6 +34,11 @@ log = logging.getLogger(__name__)
 HANDLER_SECONDS = 9.0
 """Limit for an async handler: just under the 10 seconds after which an API server stops waiting by default."""
 
+CALM_SECONDS = 0.02
+"""Seconds without a review after which no more are on their way: clients that create one after the other ask sooner."""
+CALM_WITHIN = 0.2
+"""Seconds that `calm` takes at most, so that nobody stops our work by asking for ever."""
+
 _JSON = {"Content-Type": "application/json"}
 
 _UID = re.compile(rb'"request":\s*\{\s*"uid":\s*"([-0-9A-Za-z]{1,128})"')
@@ -77,10 +82,18 @@ class WebhookServer:
         self._limit = settings.body_limit
         self._observer = observer
         self._handler_seconds = handler_seconds
+        self._asked_at = float("-inf")
         self.listener = Listener(self._serve, settings, tls=tls)
+
+    async def calm(self) -> None:
+        """Return when no review came for a moment, or after a while: a person waits for a review, and nobody for us."""
+        until = time.monotonic() + CALM_WITHIN
+        while time.monotonic() < min(until, self._asked_at + CALM_SECONDS):
+            await asyncio.sleep(CALM_SECONDS)
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         path = path_of(request)
+        self._asked_at = time.monotonic()
         review = self._routes.get(path)
         if review is None:
             return web.Response(status=404, text=f"no webhook at {path}\n")

@@ -182,6 +182,10 @@ class Operator:
             metrics=self.metrics,
         )
 
+    async def _calm(self) -> None:
+        """Let reviews go before reconciles: they share one event loop, and whoever creates a TrainJob waits."""
+        await self.webhooks.calm()
+
     def _busy(self) -> bool:
         """Return whether many TrainJobs want something at once: their news waits."""
         return self.train_jobs.queue.pending > BUSY_TRAIN_JOBS
@@ -191,7 +195,12 @@ class Operator:
     ) -> Controller[Key]:
         workers = self.settings.workers(kind)
         controller = Controller(
-            name, reconcile, self.clock, settings=ControllerSettings(workers=workers), observer=self.metrics
+            name,
+            reconcile,
+            self.clock,
+            settings=ControllerSettings(workers=workers),
+            observer=self.metrics,
+            give_way=self._calm,
         )
         self.metrics.controller(name, queue=controller.queue, workers=workers)
         return controller
