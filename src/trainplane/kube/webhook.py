@@ -36,8 +36,8 @@ HANDLER_SECONDS = 9.0
 
 CALM_SECONDS = 0.02
 """Seconds without a review after which no more are on their way: clients that create one after the other ask sooner."""
-CALM_WITHIN = 0.2
-"""Seconds that `calm` takes at most, so that nobody stops our work by asking for ever."""
+CALM_LOOKS = 10
+"""How often `calm` looks whether another came, so that nobody stops our work by asking for ever."""
 
 _JSON = {"Content-Type": "application/json"}
 
@@ -87,9 +87,11 @@ class WebhookServer:
 
     async def calm(self) -> None:
         """Return when no review came for a moment, or after a while: a person waits for a review, and nobody for us."""
-        until = time.monotonic() + CALM_WITHIN
-        while time.monotonic() < min(until, self._asked_at + CALM_SECONDS):
-            await asyncio.sleep(CALM_SECONDS)
+        for _ in range(CALM_LOOKS):
+            left = self._asked_at + CALM_SECONDS - time.monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         path = path_of(request)

@@ -1,0 +1,43 @@
+"""Reviews go before what shares their event loop, and not for ever."""
+
+from __future__ import annotations
+
+import time
+
+from trainplane.kube.admission import allow
+from trainplane.kube.listener import ListenerSettings
+from trainplane.kube.webhook import CALM_LOOKS, CALM_SECONDS, WebhookServer
+
+
+def server() -> WebhookServer:
+    return WebhookServer({"/review": lambda _: allow()}, ListenerSettings(0))
+
+
+async def test_without_reviews_nobody_waits() -> None:
+    before = time.monotonic()
+    await server().calm()
+    assert time.monotonic() - before < CALM_SECONDS
+
+
+async def test_after_a_review_others_wait_a_moment() -> None:
+    webhooks = server()
+    webhooks._asked_at = time.monotonic()
+    await webhooks.calm()
+    assert time.monotonic() - webhooks._asked_at >= CALM_SECONDS
+
+
+async def test_who_asks_for_ever_does_not_stop_the_work() -> None:
+    class Asked(WebhookServer):
+        looks = 0
+
+        @property
+        def _asked_at(self) -> float:  # type: ignore[override]
+            self.looks += 1
+            return time.monotonic()
+
+        @_asked_at.setter
+        def _asked_at(self, _: float) -> None: ...
+
+    webhooks = Asked({}, ListenerSettings(0))
+    await webhooks.calm()
+    assert webhooks.looks == CALM_LOOKS
