@@ -31,7 +31,7 @@ async def test_who_asks_for_ever_does_not_stop_the_work() -> None:
         looks = 0
 
         @property
-        def _asked_at(self) -> float:  # type: ignore[override]
+        def _asked_at(self) -> float:
             self.looks += 1
             return time.monotonic()
 
