@@ -46,7 +46,9 @@ class Plan(msgspec.Struct):
     running: int = 0
     """Jobs whose pods are awaited."""
     seconds: float = 600.0
-    """How long that may take: then nothing more is sent or awaited."""
+    """How long jobs may be sent."""
+    patience: float = 0.0
+    """How long after that their ends and pods may be awaited."""
 
 
 class _Condition(msgspec.Struct):
@@ -69,7 +71,9 @@ class _Meta(msgspec.Struct, rename="camel"):
     owner_references: list[_Owner] = []
 
 
-class _Seen(msgspec.Struct):
+class Seen(msgspec.Struct):
+    """What is read of an object: a TrainJob, a Workload or a pod."""
+
     metadata: _Meta
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -92,12 +96,12 @@ class Lives:
         self._pods: dict[str, set[str]] = {}
         self.over = asyncio.Event()
 
-    def see_workload(self, seen: _Seen) -> None:
+    def see_workload(self, seen: Seen) -> None:
         """Note that a job's quota is reserved and checked."""
         if seen.says("Admitted") and seen.metadata.owner_references:
             self.admitted.setdefault(seen.metadata.owner_references[0].name, time.monotonic())
 
-    def see_pod(self, seen: _Seen) -> None:
+    def see_pod(self, seen: Seen) -> None:
         """Note that the last of a job's pods runs; one that has ended already did."""
         if seen.status.phase in {"Running", "Succeeded"}:
             job = seen.metadata.labels.get(_JOBSET, "")
@@ -107,7 +111,7 @@ class Lives:
                 self.running.setdefault(job, time.monotonic())
                 self._judge()
 
-    def see_job(self, seen: _Seen) -> None:
+    def see_job(self, seen: Seen) -> None:
         """Note a job's end."""
         if seen.says("Failed"):
             self.failed.append(seen.metadata.name)
@@ -126,6 +130,7 @@ class Lives:
         figures: dict[str, Any] = {
             "creating_s": max(self.created.values()) - begin,
             "jobs_created": len(self.created),
+            "jobs_running": len(self.running),
             "jobs_complete": len(self.complete),
             "failed": self.failed,
         }
@@ -144,7 +149,7 @@ def _quantiles(name: str, waits: list[float]) -> dict[str, float]:
     return {f"{name}_p50_s": waits[len(waits) // 2], f"{name}_p99_s": waits[int(len(waits) * 0.99)]}
 
 
-async def _watch(client: Client, resource: Resource, plan: Plan, see: Callable[[_Seen], None]) -> asyncio.Task[None]:
+async def _watch(client: Client, resource: Resource, plan: Plan, see: Callable[[Seen], None]) -> asyncio.Task[None]:
     """Begin to watch from now on."""
     async for page in client.list_pages(resource, plan.namespace, limit=1):
         since = page.resource_version
@@ -156,7 +161,7 @@ async def _watch(client: Client, resource: Resource, plan: Plan, see: Callable[[
         ) as events:
             async for event in events:
                 if event.type not in {"BOOKMARK", "DELETED"}:
-                    see(msgspec.json.decode(event.object, type=_Seen))
+                    see(msgspec.json.decode(event.object, type=Seen))
 
     return asyncio.create_task(follow())
 
@@ -185,7 +190,7 @@ async def main(kubeconfig: str, plan: Plan, result: Path) -> None:
         await asyncio.gather(*(send() for _ in range(CLIENTS)))
         hand_over(result.with_suffix(".sent"), {"jobs": len(lives.created)})
         over = asyncio.create_task(lives.over.wait())
-        left = max(0.0, latest - time.monotonic())
+        left = max(0.0, latest + plan.patience - time.monotonic())
         await asyncio.wait([over, *watches], timeout=left, return_when=asyncio.FIRST_COMPLETED)
         over.cancel()
         for watch in watches:

@@ -145,7 +145,10 @@ def drive(side: Side, plan: dict[str, Any]) -> dict[str, Any]:
     ]
     driver = cluster.start(_DRIVER, command, _ENVIRONMENT)
     wait_for(
-        _DRIVER, lambda: result.exists() or not driver.alive(), seconds=plan["seconds"] + 120, log=cluster.log(_DRIVER)
+        _DRIVER,
+        lambda: result.exists() or not driver.alive(),
+        seconds=plan["seconds"] + plan.get("patience", 0.0) + 120,
+        log=cluster.log(_DRIVER),
     )
     assert result.exists(), cluster.log(_DRIVER).read_text()[-3000:]
     times: dict[str, Any] = json.loads(result.read_text())

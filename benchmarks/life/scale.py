@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 _NAMESPACE: Final = "scale"
 _HELD: Final = "held"
-_DIGEST_SECONDS: Final = 300.0
-"""How long engines may take to have nothing more to say."""
+_DIGEST_SECONDS: Final = 600.0
+"""How long engines may take to have nothing more to say: Kueue looks at TrainJobs one at a time, and comes back to one
+that it has admitted only when it has seen all that were sent since."""
 _BETWEEN_SECONDS: Final = 30.0
 ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
 
@@ -48,11 +49,13 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     logs, before = side.logs(), used(*side.clusters)
     plan = {"namespace": _NAMESPACE, "job": job, "pods": PODS, "kueue": True, "complete": 0, "running": running}
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "seconds": seconds}
-    times = drive(side, plan)
+    times = drive(side, plan | {"patience": _DIGEST_SECONDS})
+    assert times["jobs_running"] >= running, f"{times['jobs_running']} of {running} jobs run: {times}"
+    side.wait_quiet(_DIGEST_SECONDS)
     counts, filled = settled(side, logs, _DIGEST_SECONDS)
     made = times["jobs_created"]
     figures: dict[str, Any] = {"queued_jobs": made, "queued_running": running, "filling_s": times["creating_s"]}
-    figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s")}
+    figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s", "running_p99_s")}
     figures["filling_requests_per_job"] = requests.total(counts, [side.operator.user]) / made
     for engine in (side.operator.engine, *ENGINES):
         figures[f"{engine}_rss_mb"] = filled.rss[engine]

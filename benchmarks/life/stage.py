@@ -181,8 +181,8 @@ class Side:
 
         wait_for("the garbage collector", known, seconds=90, log=cluster.log(_CONTROLLERS))
 
-    def wait_quiet(self) -> None:
-        """Wait until API servers have digested what was installed: new kinds keep them busy for seconds."""
+    def wait_quiet(self, seconds: float = 60) -> None:
+        """Wait until API servers have nothing to do: new kinds keep them busy for seconds, and so do many jobs."""
         servers = [cluster.engines()["kube-apiserver"].process for cluster in self.clusters]
 
         def spent() -> float:
@@ -193,7 +193,7 @@ class Side:
             time.sleep(1)
             return spent() - before < _BUSY * len(servers)
 
-        wait_for("API servers to be quiet", quiet, seconds=60)
+        wait_for("API servers to be quiet", quiet, seconds=seconds)
 
     def add_kueue(self) -> None:
         """Install Kueue on the one cluster."""
