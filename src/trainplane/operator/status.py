@@ -12,6 +12,8 @@ from trainplane.api.meta import is_true, whole_seconds
 from trainplane.lifecycle.status import has_pods, ready_jobs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trainplane.api.meta import Condition
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
     from trainplane.api.tree import Tree
@@ -21,6 +23,8 @@ ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "fir
 """Fields that the reference's CRD does not know, and drops."""
 
 
+RESUMED_SECONDS: Final = 1.0
+"""How long it may take until a TrainJob that is held back no more says so: most have pods by then, and say both."""
 STARTED_SECONDS: Final = 1.5
 """How long it may take until a TrainJob without a queue says that it runs: if it ends sooner, it says that instead."""
 UNHURRIED_SECONDS: Final = 5.0
@@ -41,17 +45,32 @@ def record(status: TrainJobStatus, digest: str, *, at_once: bool) -> TrainJobSta
 def patience(before: TrainJob, after: TrainJobStatus) -> float:
     """Return for how many seconds a change may wait for the next one, and go with it.
 
-    People and Kueue wait for conditions, for what went wrong, and for the last pod of a TrainJob that is stopped (Kueue
-    gives its quota to others). For the first pods that are ready, and for all, Kueue may wait before it admits another
-    TrainJob; people do not see a second. Every other count is news that nobody waits for: a write for each would double
-    what a TrainJob costs.
+    People and Kueue wait for conditions and for what went wrong. Kueue gives quota to others when the last pod of a
+    TrainJob is gone that it stopped, so it must know that there are any, and when they go; and it may wait for pods that
+    are ready before it admits another. Of TrainJobs without a queue, people do not see a second. Every other count is
+    news that nobody waits for: a write for each would double what a TrainJob costs.
     """
-    now = before.status
-    if (now.conditions, now.first_fault, _stops(now)) != (after.conditions, after.first_fault, _stops(after)):
+    now, queued = before.status, names.LABEL_QUEUE in before.metadata.labels
+    if now.first_fault != after.first_fault or _stops(now) != _stops(after):
         return 0.0
+    if queued and has_pods(after.jobs_status) and not has_pods(now.jobs_status):
+        return 0.0
+    if now.conditions != after.conditions:
+        return RESUMED_SECONDS if _resumes(now, after) else 0.0
     if _readiness(now) != _readiness(after):
-        return 0.0 if names.LABEL_QUEUE in before.metadata.labels else STARTED_SECONDS
+        return 0.0 if queued else STARTED_SECONDS
     return UNHURRIED_SECONDS
+
+
+def _resumes(now: TrainJobStatus, after: TrainJobStatus) -> bool:
+    """Return whether all that changes of the conditions is that a TrainJob is no longer held back."""
+    if not is_true(now.conditions, names.SUSPENDED) or is_true(after.conditions, names.SUSPENDED):
+        return False
+    return _others(now.conditions) == _others(after.conditions)
+
+
+def _others(conditions: Iterable[Condition]) -> list[Condition]:
+    return [one for one in conditions if one.type != names.SUSPENDED]
 
 
 def _readiness(status: TrainJobStatus) -> tuple[bool, bool]:

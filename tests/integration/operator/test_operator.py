@@ -121,12 +121,17 @@ def test_a_trainjob_becomes_pods_and_its_end_comes_back(operated: Cluster, names
     until(lambda: "Completed" in reasons(operated, namespace, "whole"), "events for the SDK")
 
 
+def _suspended_jobs(cluster: Cluster, namespace: str, name: str) -> list[int]:
+    jobset = find(cluster, namespace, "jobset", name) or {}
+    return [one["suspended"] for one in (jobset.get("status") or {}).get("replicatedJobsStatus") or ()]
+
+
 def test_suspend_kill_and_resume(operated: Cluster, namespace: str) -> None:
     kueues = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
     operated.apply(train_job(namespace, "queued", suspend=True, runtimePatches=[kueues]))
     until(lambda: "Suspended" in conditions(operated, namespace, "queued"), "Suspended")
-    # JobSet counts before it has made its Job and again afterwards: only then will nothing more be written.
-    until(lambda: [one["suspended"] for one in counted(operated, namespace, "queued") or ()] == [1], "a suspended Job")
+    # JobSet counts before it has made its Job and again afterwards: only then will nothing more be said.
+    until(lambda: _suspended_jobs(operated, namespace, "queued") == [1], "a suspended Job")
     before = ours(operated, namespace, "queued")
     operated.kill(trainplane.ENGINE)
     operated.revive(trainplane.ENGINE)

@@ -10,7 +10,7 @@ from tests.unit.operator.objects import COMPLETED, counts, train_job
 from tests.unit.operator.world import Tree, World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.operator.objects import FRESH_SECONDS, SETTLE_SECONDS
-from trainplane.operator.status import STARTED_SECONDS, UNHURRIED_SECONDS
+from trainplane.operator.status import RESUMED_SECONDS, STARTED_SECONDS, UNHURRIED_SECONDS
 from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ async def test_a_whole_life_under_kueue_is_four_statuses_two_jobsets_and_one_sna
         "apply jobsets job",
         "patch trainjobs/status job",  # Suspended
         "apply jobsets job",
-        "patch trainjobs/status job",  # Resumed
+        "patch trainjobs/status job",  # Resumed, and there are pods
         "patch trainjobs/status job",  # pods are ready
         "patch trainjobs/status job",  # Complete
     ]
@@ -152,6 +152,28 @@ async def test_a_job_that_is_over_in_a_moment_says_that_alone() -> None:
     world.sync()
     await world.reconcile()
     assert world.take_writes() == ["patch trainjobs/status job"]
+
+
+async def test_kueue_hears_at_once_that_there_are_pods() -> None:
+    world = await started(meta=QUEUED)
+    world.jobset_says(counts(active=1))
+    world.sync()
+    await world.reconcile()
+    assert world.take_writes() == ["patch trainjobs/status job"], "if it stops the job, it waits for them"
+
+
+async def test_a_resume_is_told_soon_if_no_pods_come() -> None:
+    world = await queued()
+    world.edit(suspend=False)
+    await hear(world)
+    await world.reconcile()
+    world.take_writes()
+    world.sync()
+    assert await world.reconcile() == RequeueAfter(RESUMED_SECONDS)
+    await world.clock.advance(RESUMED_SECONDS)
+    await world.reconcile()
+    assert world.take_writes() == ["patch trainjobs/status job"]
+    assert world.conditions() == [("Suspended", "False", "Resumed")]
 
 
 async def test_counts_that_nobody_waits_for_are_told_in_time() -> None:

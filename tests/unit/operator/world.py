@@ -284,6 +284,11 @@ class World:
         """Look at one TrainJob, with the mirrors as they are."""
         return await self.reconciler.reconcile(Key(NAMESPACE, name))
 
+    def _is_unhurried(self, name: str) -> bool:
+        """Whether all that waits is what nobody waits for, before the JobSet has said anything."""
+        patience, _ = self.reconciler._waits.get(Key(NAMESPACE, name), (0.0, 0.0))
+        return patience == UNHURRIED_SECONDS and not (self.job_set(name) or {}).get("status")
+
     @property
     def waits(self) -> bool:
         """Whether something was put off."""
@@ -301,7 +306,7 @@ class World:
             if self.storage.revision == before:
                 if not self.waits:
                     return result
-                if not (self.job_set(name) or {}).get("status") and not self.reconciler._objects._edited:
+                if self._is_unhurried(name):
                     return DONE if result == RequeueAfter(UNHURRIED_SECONDS) else result
                 assert isinstance(result, RequeueAfter)
                 await self.clock.advance(result.seconds)
