@@ -82,7 +82,7 @@ def faults_in(facts: Facts) -> list[Told]:
         fault = fault_of(pod, lines)
         if fault is not None:
             found[fault.pod] = Told(fault, step, is_sure(fault, lines))
-    kept = kept_fault(facts.job)
+    kept = kept_fault(facts.job) or kept_fault(facts.view)
     if kept is None:
         return list(found.values())
     # A container of which only the exit code is known tells less than what was read of another when it ended.

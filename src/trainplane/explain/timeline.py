@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from trainplane.api.trainjob import FirstFault
     from trainplane.api.tree import Tree
     from trainplane.explain.facts import Facts
 
@@ -62,9 +63,10 @@ _STARTS: Final = frozenset({ADMITTED, "Resumed", RESTARTED})
 def timeline_of(facts: Facts, first_step: datetime | None = None) -> list[Milestone]:
     """Return when a TrainJob reached each stage; `first_step` is its first kept point of progress, if it has any."""
     kept = kept_timeline(facts.job)
+    fault = kept_fault(facts.job) or kept_fault(facts.view)
     if is_dispatched(facts.job):  # it was queued on the hub; the rest is its worker's to tell
         kept = merge([*kept, *_queue(facts)], kept_timeline(facts.view))
-    told = merge(kept, [*_queue(facts), *_pods(facts), *milestone(FIRST_STEP, first_step), *_end(facts.job)])
+    told = merge(kept, [*_queue(facts), *_pods(facts), *milestone(FIRST_STEP, first_step), *_end(facts.job, fault)])
     return [_with_pull(one, facts) for one in told]
 
 
@@ -168,12 +170,12 @@ def _wanted(job: Tree) -> int:
     return trees.number(job, "spec", "trainer", "numNodes") or 0
 
 
-def _end(job: Tree) -> Iterator[Milestone]:
+def _end(job: Tree, fault: FirstFault | None) -> Iterator[Milestone]:
     end = finish(conditions_of(job))
     if end is None:
         return
     failed = end["type"] == names.FAILED
-    reason = fault_reason(kept_fault(job)) or clean(end.get("reason"), MOST_REASON) if failed else ""
+    reason = fault_reason(fault) or clean(end.get("reason"), MOST_REASON) if failed else ""
     yield from milestone(FAILED if failed else SUCCEEDED, read_moment(end.get("lastTransitionTime")), reason)
 
 

@@ -99,6 +99,13 @@ def test_what_was_kept_tells_when_pods_are_gone() -> None:
     assert (told.cause, told.step, told.node, told.certainty) == ("OutOfMemory", "node-3", "gpu-7", "certain")
 
 
+def test_what_the_hub_kept_tells_when_the_worker_has_nothing_left() -> None:
+    kept = {"cause": "OutOfMemory", "step": "node", "index": 3, "pod": "p", "node": "gpu-7", "reason": "OOMKilled"}
+    view = {"status": {"placement": "Finished", "cluster": "w1", "firstFault": kept}}
+    told = explain(facts(failed=True, job={"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, view=view), NOW)
+    assert (told.cause, told.step, told.node) == ("OutOfMemory", "node-3", "gpu-7")
+
+
 @pytest.mark.parametrize("kept", ["x", {"cause": 3}, {"cause": "x", "log": "y"}, {"cause": "\x1b[31m", "log": [5]}])
 def test_a_kept_fault_that_is_none_is_left_out(kept: Any) -> None:
     told = explain(facts(failed=True, job={"status": {"firstFault": kept}}), NOW)

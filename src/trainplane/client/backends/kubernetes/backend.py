@@ -219,7 +219,7 @@ class KubernetesBackend:
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(conditions_of(job)) and found.cause and kept_fault(job) is None:
+            if is_finished(conditions_of(job)) and found.cause and not (kept_fault(job) or kept_fault(view)):
                 if found.cause.step is None:
                     found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
                 else:
