@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from trainplane.api import names
+from trainplane.hub.logarchive import testimony
 from trainplane.hub.logarchive.testimony import MOST_BYTES, NOTHING_TOLD, Testimony, read
+from trainplane.kube.resource import Key
 from trainplane.resources import TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -144,6 +146,27 @@ async def test_more_than_an_api_server_takes_is_not_read(stage: HubStage) -> Non
     tell_other(stage)
     await stage.until(lambda: kept(stage, "job-2"))
     assert kept(stage) == NOTHING_TOLD
+
+
+async def test_progress_is_not_a_reason_to_clean_it_again(stage: HubStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    await seen(stage)
+    tell(stage.worker, firstFault=FAULT)
+    await stage.until(lambda: kept(stage))
+    cleaned: list[Any] = []
+
+    def noted(job: Any) -> Testimony:
+        cleaned.append(job)
+        return read(job)
+
+    monkeypatch.setattr(testimony, "read", noted)
+    copies = stage.collector.mirrors["worker1"].copies
+    assert copies is not None
+    before = copies._store.entry(Key("team", "x"))
+    tell(stage.worker, firstFault=FAULT, trainerStatus={"progressPercentage": 4})
+    await stage.until(lambda: copies._store.entry(Key("team", "x")) is not before)
+    assert not [one for one in cleaned if one["status"].get("firstFault") and "metadata" not in one]
+    stage.worker.remove(TRAIN_JOBS, "x", "team")
+    await stage.until(lambda: not copies._read)
 
 
 @pytest.mark.parametrize(

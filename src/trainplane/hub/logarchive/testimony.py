@@ -8,6 +8,7 @@ A worker may send anything: what comes in is parsed, cleaned and bounded here (s
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -63,14 +64,21 @@ def read(job: Tree) -> Testimony:
 
 
 class Copies:
-    """MultiKueue's copies of TrainJobs on one worker, mirrored to what they tell."""
+    """MultiKueue's copies of TrainJobs on one worker, mirrored to what they tell.
+
+    A copy that reports progress changes every ten seconds, and what is told here of it seldom does: it is cleaned once.
+    """
 
     def __init__(self, client: Client, changed: Callable[[Key], None], clock: Clock) -> None:
-        self._store = Store(TRAIN_JOBS, Projection(transform=_stored))
+        self._store = Store(TRAIN_JOBS, Projection(transform=self._stored))
+        self._read: dict[Key, tuple[bytes, Testimony]] = {}
+        """What was read last of each copy, and the digest of what it was read from."""
 
         def hear(change: Change) -> None:
             if change.new is not None:
                 changed(change.key)
+            else:
+                self._read.pop(change.key, None)
 
         self.reflector = Reflector(client, TRAIN_JOBS, self._store, [hear], clock, labels=names.LABEL_MULTIKUEUE_ORIGIN)
 
@@ -78,6 +86,27 @@ class Copies:
         """Return who a copy is, and what is told of it; None if there is none."""
         kept = self._store.decode(key, _Kept)
         return None if kept is None else (Owner(key.name, *kept.owner), kept.told)
+
+    def _stored(self, header: ObjectHeader) -> Any:
+        """Return what is stored of a copy; of one that does not fit, only who it is."""
+        metadata = {"name": header.key.name, "namespace": header.key.namespace, "uid": header.uid}
+        try:
+            copy = _read(header.raw) if len(bytes(header.raw)) <= MOST_BYTES else _Copy()
+            told = self._told(header.key, copy.status or _Status())
+        except MALFORMED:
+            return _Kept(metadata)
+        labels = copy.metadata.labels or {}
+        workload = (copy.metadata.annotations or {}).get(names.PREBUILT_WORKLOAD) or labels.get(names.PREBUILT_WORKLOAD)
+        return _Kept(metadata, (header.uid, workload, names.LABEL_MULTIKUEUE_ORIGIN in labels), told)
+
+    def _told(self, key: Key, status: _Status) -> Testimony:
+        texts = bytes(status.first_fault), bytes(status.timeline)
+        digest = hashlib.sha256(b"\0".join(texts)).digest()
+        known = self._read.get(key)
+        if known is None or known[0] != digest:
+            fault, timeline = map(msgspec.json.decode, texts)
+            known = self._read[key] = digest, read({"status": {"firstFault": fault, "timeline": timeline}})
+        return known[1]
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -92,9 +121,12 @@ class _Metadata(msgspec.Struct, frozen=True):
     annotations: dict[str, str] | None = None
 
 
+_NULL: Final = msgspec.Raw(b"null")
+
+
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    first_fault: Any = None
-    timeline: Any = None
+    first_fault: msgspec.Raw = _NULL
+    timeline: msgspec.Raw = _NULL
 
 
 class _Copy(msgspec.Struct, frozen=True):
@@ -103,17 +135,3 @@ class _Copy(msgspec.Struct, frozen=True):
 
 
 _read: Final[Callable[[msgspec.Raw], _Copy]] = decoder(_Copy).decode
-
-
-def _stored(header: ObjectHeader) -> Any:
-    """Return what is stored of a copy; of one that does not fit, only who it is."""
-    metadata = {"name": header.key.name, "namespace": header.key.namespace, "uid": header.uid}
-    try:
-        copy = _read(header.raw) if len(bytes(header.raw)) <= MOST_BYTES else _Copy()
-    except MALFORMED:
-        return _Kept(metadata)
-    labels, status = copy.metadata.labels or {}, copy.status or _Status()
-    workload = (copy.metadata.annotations or {}).get(names.PREBUILT_WORKLOAD) or labels.get(names.PREBUILT_WORKLOAD)
-    owner = (header.uid, workload, names.LABEL_MULTIKUEUE_ORIGIN in labels)
-    told = read({"status": {"firstFault": status.first_fault, "timeline": status.timeline}})
-    return _Kept(metadata, owner, told)
