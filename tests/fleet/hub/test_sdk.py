@@ -117,10 +117,6 @@ async def test_what_went_wrong_is_told_from_the_hub_when_the_worker_has_nothing_
     await asyncio.to_thread(seen.tell, "broken")
     await asyncio.to_thread(seen.team.wait_done, "broken", "Failed")
     await asyncio.to_thread(seen.team.wait_gone, "broken", on="worker1")
-    fleet = seen.team.fleet
-    fleet.hub.kill(hub.ENGINE)  # what it tells then, it kept
-    fleet.hub.revive(hub.ENGINE)
-    await asyncio.to_thread(hub.wait_ready, fleet.hub)
     view = seen.tree("broken")["status"]
     assert (view["cluster"], view["firstFault"]["cause"]) == ("worker1", "PythonError")
     assert view["firstFault"]["log"][-1] == "KeyError: 'lable'"
