@@ -90,19 +90,15 @@ def extend(
     kept: Sequence[Milestone], job: TrainJob, status: TrainJobStatus, attempt: Attempt, now: datetime
 ) -> list[Milestone]:
     """Return a timeline with what is true now of a TrainJob whose status is as given, and was not in it yet."""
-    return merge(kept, [*_holds(kept, job, status, now), *_pods(kept, status, attempt, now), *_end(status, now)])
+    found = [*_holds(kept, job, status, now), *_pods(kept, status, attempt, now), *_end(status, now)]
+    return merge(kept, found) if found and not {_key(one) for one in kept}.issuperset(map(_key, found)) else list(kept)
 
 
 def merge(kept: Iterable[Milestone], found: Iterable[Milestone]) -> list[Milestone]:
     """Return two timelines as one, in order and in bounds; of what both tell, the first counts."""
     told: dict[tuple[str, int], Milestone] = {}
     for one in (*kept, *found):
-        if one.stage in ENDS:
-            told.setdefault(("", 0), one)
-        elif one.stage in ONCE:
-            told.setdefault((one.stage, 0), one)
-        elif one.stage in AGAIN:
-            told.setdefault((one.stage, one.number), one)
+        told.setdefault(_key(one), one)
     return _in_order(told.values())
 
 
@@ -197,6 +193,13 @@ def _end(status: TrainJobStatus, now: datetime) -> Iterator[Milestone]:
     failed = end.type == names.FAILED
     reason = (fault_reason(status.first_fault) or end.reason) if failed else ""
     yield from milestone(FAILED if failed else SUCCEEDED, end.last_transition_time or now, reason[:MOST_REASON])
+
+
+def _key(one: Milestone) -> tuple[str, int]:
+    """Return what is told once: the end, a stage, or a stage with its number."""
+    if one.stage in ENDS:
+        return "", 0
+    return one.stage, one.number if one.stage in AGAIN else 0
 
 
 def _last(times: Iterable[str]) -> datetime | None:

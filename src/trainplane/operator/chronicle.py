@@ -8,7 +8,7 @@ for when a training first reported, which its history still tells.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -36,13 +36,22 @@ class _Seen(msgspec.Struct, frozen=True):
     status: _Status | None = None
 
 
+class _Known(NamedTuple):
+    """What is known of a TrainJob's timeline."""
+
+    uid: str
+    written: Sequence[Milestone]
+    """What its status had when it was last looked at."""
+    told: Sequence[Milestone]
+    """And with what was new then."""
+
+
 @dataclass
 class Chronicle:
     """Remembers what is not written yet of the timelines of TrainJobs that are not over."""
 
     clock: Clock
-    _known: dict[Key, tuple[str, Sequence[Milestone]]] = field(default_factory=dict)
-    """By TrainJob: its uid, and its timeline."""
+    _known: dict[Key, _Known] = field(default_factory=dict)
     _stepped: dict[Key, datetime] = field(default_factory=dict)
     """When a TrainJob was seen to report for the first time."""
 
@@ -51,13 +60,23 @@ class Chronicle:
         if is_finished(job.status.conditions):
             self.forget(key)
             return after
-        uid, before = self._known.get(key, ("", ()))
-        kept = timeline.merge(job.status.timeline, before if uid == job.metadata.uid else ())
-        kept = timeline.merge(kept, timeline.milestone(timeline.FIRST_STEP, self._stepped.get(key)))
+        kept = self._kept(key, job)
         attempt = seen.attempt(with_pods=timeline.lacks(kept, seen.restarts))
         told = timeline.extend(kept, job, after, attempt, self.clock.now())
-        self._known[key] = job.metadata.uid, told
+        self._known[key] = _Known(job.metadata.uid, job.status.timeline, told)
         return after if after == job.status else msgspec.structs.replace(after, timeline=told)
+
+    def _kept(self, key: Key, job: TrainJob) -> Sequence[Milestone]:
+        """Return the timeline as it was last known; another leader may have written one meanwhile."""
+        known, written = self._known.get(key), job.status.timeline
+        if known is None or known.uid != job.metadata.uid:
+            kept: Sequence[Milestone] = written
+        else:
+            kept = known.told if known.written == written else timeline.merge(written, known.told)
+        step = self._stepped.get(key)
+        if step is None or timeline.FIRST_STEP in timeline.stage_names(kept):
+            return kept
+        return timeline.merge(kept, timeline.milestone(timeline.FIRST_STEP, step))
 
     def changed(self, change: Change) -> None:
         """Take in a change of the TrainJob store: the first report of progress, and TrainJobs that are gone."""

@@ -114,6 +114,18 @@ async def test_what_was_written_counts_after_a_restart_of_the_operator() -> None
     assert shown(again)[: len(before)] == before
 
 
+async def test_what_another_leader_wrote_meanwhile_is_not_lost() -> None:
+    world = await started()
+    world.jobset_says(counts(ready=2))
+    await world.settle()
+    job = world.train_job()
+    theirs = [{"stage": "Running", "time": at(1)}, {"stage": "FirstStep", "time": at(2)}]
+    world.put(TRAIN_JOBS, {**job, "status": {**job["status"], "timeline": theirs}})
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    await world.settle()
+    assert shown(world) == [("Running", at(1)), ("FirstStep", at(2)), ("Succeeded", at(5))]
+
+
 async def test_one_that_is_gone_is_forgotten() -> None:
     world = await started()
     assert KEY in world.reconciler.chronicle._known
