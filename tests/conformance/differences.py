@@ -332,8 +332,8 @@ CONTROLLER = (
     ),
     Declared(
         "added-status",
-        "`status.runtimeDigest`, `phase`, `reason` and `nodesReady`, with the first other word of the status or some "
-        "seconds after it",
+        "`status.runtimeDigest`, `phase`, `reason`, `nodesReady` and `timeline`, with the first other word of the "
+        "status or some seconds after it",
         "see above: fields that are ours",
         it.is_added_status,
     ),

@@ -251,6 +251,8 @@ def is_added_status(found: Difference) -> bool:
 
 def _is_of_ours(entry: tuple[str, object]) -> bool:
     name, value = entry
+    if name == "timeline" and isinstance(value, list):
+        return all(isinstance(one, dict) and {"stage", "time"} <= one.keys() for one in value)
     return name in _OF_OURS and isinstance(value, str) and re.fullmatch(_OF_OURS[name], value) is not None
 
 

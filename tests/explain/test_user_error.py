@@ -36,4 +36,7 @@ async def test_a_typo_is_told_with_its_line(stages: dict[str, Stage], report: Su
         await client.wait_for_job_status(name, timeout=PATIENCE)
     report.figure("user_error_s", time.monotonic() - began)
     assert (caught.value.cause.kind, caught.value.cause.log_tail[-1][-18:]) == ("PythonError", "KeyError: 'lable'")
+    stages_ = [(one.stage, one.reason) for one in (await client.get_job(name)).timeline]
+    assert [stage for stage, _ in stages_] == ["Scheduled", "Pulled", "Running", "Failed"]
+    assert stages_[-1][1].startswith("PythonError in node ")
     await client.delete_job(name)

@@ -183,6 +183,20 @@ def test_an_operator_of_one_namespace_has_no_cluster_role() -> None:
     assert "--watch-namespace=team-a" in manager(documents)["containers"][0]["args"]
 
 
+def test_an_operator_of_one_namespace_takes_progress_with_one_right_on_the_cluster() -> None:
+    documents = rendered(f"--values={NAMESPACED}", "--set=manager.config.featureGates.TrainJobStatus=true")
+    (role,) = (one for one in documents if one["kind"] == "ClusterRole")
+    assert role["rules"] == [
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["tokenreviews"], "verbs": ["create"]}
+    ]
+    (binding,) = (one for one in documents if one["kind"] == "ClusterRoleBinding")
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    configuration = next(one for one in documents if one["metadata"]["name"] == "trainplane-config")["data"]
+    assert "TrainJobStatus: true" in configuration["controller_manager_config.yaml"]
+    ports = [port["name"] for one in documents if one["kind"] == "Service" for port in one["spec"]["ports"]]
+    assert "status-server" in ports
+
+
 def test_secrets_may_be_kept_to_namespaces() -> None:
     bindings = [
         one for one in rendered(f"--values={EVERYTHING}") if one["metadata"]["name"].endswith("-manager-secrets")

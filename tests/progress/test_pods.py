@@ -110,6 +110,21 @@ async def test_our_own_sdk_reports_and_the_last_word_stays(stage: Stage) -> None
     )
 
 
+async def test_the_timeline_is_told_when_all_else_is_gone(stage: Stage, report: SuiteReport) -> None:
+    stage.apply(runtime("plain", "true"))
+    client = AsyncTrainerClient(backend=stage.backend)
+    await client.train("plain", trainer=CustomTrainer(loop.train), options=[Name("lived")])
+    assert (await client.wait_for_job_status("lived", timeout=PATIENCE)).status == "Complete"
+    stage.cluster.kubectl("delete", "jobset", "lived", f"--namespace={stage.namespace}")
+    job = await shown(stage, "lived", lambda job: not job.steps)
+    assert [one.stage for one in job.timeline] == ["Scheduled", "Pulled", "Running", "FirstStep", "Succeeded"]
+    times = [job.creation_timestamp, *(one.time for one in job.timeline)]
+    assert times == sorted(times)
+    kept = stage.cluster.get("trainjob", "lived", f"--namespace={stage.namespace}")["status"]["timeline"]
+    assert [one["stage"] for one in kept] == [one.stage for one in job.timeline]
+    report.figure("timeline_bytes", len(json.dumps(kept, separators=(",", ":"))))
+
+
 async def test_who_may_not_report(stage: Stage) -> None:
     stage.apply(runtime("shell", WAITING))
     for name in ("mine", "theirs"):

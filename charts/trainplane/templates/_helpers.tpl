@@ -112,9 +112,10 @@ annotations:
 {{- if and (include "trainplane.port" $metrics.bindAddress) $metrics.secureServing $metrics.auth.enabled }}true{{ end }}
 {{- end }}
 
-{{- /* Whether pods report progress: unless the gate is off. Who asks whose tokens theirs are needs rights on the cluster. */ -}}
+{{- /* Whether pods report progress: unless the gate is off. Who asks whose tokens theirs are needs a right on the cluster, so an operator of one namespace is told to. */ -}}
 {{- define "trainplane.progress" -}}
-{{- if not (or .Values.manager.watchNamespace (eq (toString .Values.manager.config.featureGates.TrainJobStatus) "false")) }}true{{ end }}
+{{- $gate := toString .Values.manager.config.featureGates.TrainJobStatus }}
+{{- if or (eq $gate "true") (not (or .Values.manager.watchNamespace (eq $gate "false"))) }}true{{ end }}
 {{- end }}
 
 {{- /* The Configuration: the values as they are, but for names that the release decides. */ -}}
@@ -129,7 +130,7 @@ annotations:
 {{- $_ := set $config.certManagement "enable" (eq (include "trainplane.ownCertificates" .) "true") }}
 {{- $_ := set $config.certManagement "webhookServiceName" (include "trainplane.service.name" .) }}
 {{- $_ := set $config.certManagement "webhookSecretName" (include "trainplane.secret.name" .) }}
-{{- if .Values.manager.watchNamespace }}
+{{- if and .Values.manager.watchNamespace (not (include "trainplane.progress" .)) }}
 {{- $_ := set $config.featureGates "TrainJobStatus" false }}
 {{- end }}
 {{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}

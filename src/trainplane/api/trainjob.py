@@ -252,6 +252,24 @@ class FirstFault(Envelope, frozen=True):
     time: Annotated[Moment | None, Field("When it happened, by the clock of its machine.", format="date-time")] = None
 
 
+class Milestone(Envelope, frozen=True):
+    """A stage that a TrainJob reached, or that it began again."""
+
+    stage: Annotated[
+        str,
+        Field(
+            "Queued, Admitted, Initialized, Scheduled, Pulled, Running, FirstStep; Restarted, PodRestarted, Suspended, "
+            "Resumed, each time anew; Succeeded or Failed.",
+            max_length=16,
+        ),
+    ]
+    time: Annotated[Moment, Field("When, by the clock of whoever reported it.", format="date-time")]
+    reason: Annotated[str, Field("Why, or by what, in a few words.", max_length=128)] = ""
+    number: Annotated[
+        int, Field("Of what happens again: the how manieth attempt or stop it was, from 1.", format="int32", minimum=0)
+    ] = 0
+
+
 class TrainJobStatus(Envelope, frozen=True):
     """How a TrainJob is doing."""
 
@@ -283,6 +301,14 @@ class TrainJobStatus(Envelope, frozen=True):
     nodes_ready: Annotated[str, Field("How many pods of the training are ready, of how many.", max_length=24)] = ""
     reason: Annotated[str, Field("Why it is in this phase, in a word, where that is known.", max_length=63)] = ""
     first_fault: Annotated[FirstFault | None, Field("What went wrong first, if anything did.")] = None
+    timeline: Annotated[
+        list[Milestone],
+        Field(
+            "When it reached each stage, as far as that was written with other news; the newest of what happens again.",
+            list_type="atomic",
+            max_items=16,
+        ),
+    ] = field(default_factory=list)
 
 
 class TrainJob(Envelope, frozen=True):

@@ -11,16 +11,22 @@ from trainplane.cli.trainjob import add_connection, collect
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+    from datetime import timedelta
 
+    from trainplane.api.trainjob import Milestone
     from trainplane.explain.explanation import Explanation
     from trainplane.explain.facts import Facts
 
 _DESCRIPTION = """\
 Say what is the matter with a TrainJob: the first fault and not the cascade behind it, with its step, pod and node, the
-evidence, and what to do. Looks at the TrainJob and all that it is made of, at events and at the last lines of all
-steps, as far as you may read them; or, with --bundle, at a file that `trainplane bundle` wrote. Reads only.
+evidence, and what to do; and when it reached each stage of its life. Looks at the TrainJob and all that it is made of,
+at events and at the last lines of all steps, as far as you may read them; or, with --bundle, at a file that
+`trainplane bundle` wrote. Reads only.
 """
 _EPILOG = "Exit code: 0 nothing is wrong; 1 something is; 2 the TrainJob or the file cannot be read."
+_BAR = 20
+"""Letters of the longest bar."""
 _COLOURS = {"certain": "red", "likely": "yellow", "unknown": "yellow"}
 
 
@@ -41,17 +47,21 @@ def run(given: argparse.Namespace) -> int:
     """Look, print, return the exit code."""
     from datetime import UTC, datetime  # noqa: PLC0415 rare
 
+    from trainplane.api import document  # noqa: PLC0415 heavy
     from trainplane.explain.explain import explain  # noqa: PLC0415 heavy
+    from trainplane.explain.timeline import spans, timeline_of  # noqa: PLC0415 heavy
 
     facts = _read(given.bundle) if given.bundle else collect(given)
     if facts is None:
         return 2
     told = explain(facts, datetime.now(UTC))
+    timeline = timeline_of(facts)
     output = Output(sys.stdout)
     if given.output == "json":
-        output.json(told.tree())
+        output.json({**told.tree(), "timeline": [document.to_tree(one) for one in timeline]})
     else:
         show(told, output)
+        show_timeline(spans(timeline, facts.job), output)
     return 1 if told.cause else 0
 
 
@@ -69,6 +79,28 @@ def show(told: Explanation, output: Output) -> None:
         output.line("")
         for line in told.log:
             output.line(f"    {line}")
+
+
+def show_timeline(stages: Sequence[tuple[Milestone, timedelta]], output: Output) -> None:
+    """Print when each stage was reached, how long it took, and a bar by which the longest is found."""
+    longest = max((took.total_seconds() for _, took in stages), default=0.0)
+    if not stages:
+        return
+    output.line("")
+    for one, took in stages:
+        bar = "▇" * round(_BAR * took.total_seconds() / longest) if longest else ""
+        again = f" {one.number}" if one.number else ""
+        when = f"{one.time:%Y-%m-%d %H:%M:%S}Z"
+        output.line(f"  {one.stage + again:<14} {when}  {span(took):>9}  {bar:<{_BAR}}  {one.reason}".rstrip())
+
+
+def span(took: timedelta) -> str:
+    """Return how long something took, as people say it."""
+    seconds = int(took.total_seconds())
+    if seconds < 120:
+        return f"+{seconds}s"
+    minutes, seconds = divmod(seconds, 60)
+    return f"+{minutes}m{seconds:02}s" if minutes < 120 else f"+{minutes // 60}h{minutes % 60:02}m"
 
 
 def _read(name: str) -> Facts | None:

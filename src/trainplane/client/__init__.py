@@ -39,7 +39,17 @@ from trainplane.client.types.initializers import (
     S3DatasetInitializer,
     S3ModelInitializer,
 )
-from trainplane.client.types.jobs import DATASET_PATH, MODEL_PATH, Cause, Event, LogLine, Progress, Step, TrainJob
+from trainplane.client.types.jobs import (
+    DATASET_PATH,
+    MODEL_PATH,
+    Cause,
+    Event,
+    LogLine,
+    Milestone,
+    Progress,
+    Step,
+    TrainJob,
+)
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -92,6 +102,7 @@ __all__ = [
     "LogLine",
     "LoraConfig",
     "Loss",
+    "Milestone",
     "NotFoundError",
     "PlainSecretError",
     "Progress",

@@ -14,6 +14,7 @@
     explanation  what is handed back; phrasing puts it together
     failure      why it failed
     waiting      why its pods do not get on; creation, why they are not made; holding, why it is held
+    timeline     when it reached each stage of its life
     pace         whether it gets on: slow to start, standing still, one node behind
     explain      from facts to an explanation
     bundle       facts as a file without secrets

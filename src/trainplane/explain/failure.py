@@ -82,11 +82,15 @@ def faults_in(facts: Facts) -> list[Told]:
         fault = fault_of(pod, lines)
         if fault is not None:
             found[fault.pod] = Told(fault, step, is_sure(fault, lines))
-    kept = kept_fault(facts.job)
+    kept = kept_fault(facts.job) or kept_fault(facts.view)
     if kept is None:
         return list(found.values())
     # A container of which only the exit code is known tells less than what was read of another when it ended.
-    found = {name: one for name, one in found.items() if one.fault.log or one.fault.cause != "ExitCode"}
+    found = {
+        name: one
+        for name, one in found.items()
+        if one.fault.log or one.fault.cause != "ExitCode" or facts.logs.get(one.step)
+    }
     if kept.pod not in found or not found[kept.pod].fault.log:
         found[kept.pod] = Told(kept, step_of(kept), sure=True)
     return list(found.values())

@@ -105,7 +105,7 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
     )
 
 
-def kept_fault(job: Tree) -> FirstFault | None:
+def kept_fault(job: Tree | None) -> FirstFault | None:
     """Return the fault that a TrainJob's status keeps, cleaned again: a worker's API server may write anything."""
     try:
         kept = msgspec.convert(trees.get(job, "status", "firstFault"), FirstFault)

@@ -18,6 +18,7 @@ from trainplane.explain.explanation import Explanation
 from trainplane.explain.phrasing import NOWHERE, of_class, where_of
 from trainplane.explain.places import TRAINING
 from trainplane.explain.pods import index_of, name_of, phase_of
+from trainplane.explain.timeline import last_start, timeline_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,11 +45,14 @@ def explain_start(facts: Facts, now: datetime) -> Explanation | None:
     late = [step for step, pod in steps.items() if phase_of(pod) == "Pending"]
     if steps and not late and any(map(_trains, steps.values())):
         return None
-    began = read_moment(trees.get(facts.job, "metadata", "creationTimestamp"))
+    timeline = timeline_of(facts)
+    began = last_start(timeline, facts.job)
     stage = _stage(facts, late)
     if began is None or now - began < SLOW_START:
         return Explanation("Starting", f"{facts.name} starts: {stage}")
-    return of_class("Starting", "SlowStart", facts.name, detail=f"{stage}, since {_span(now - began)}", source="pods")
+    after = f"; {timeline[-1].stage} was {_span(max(now - timeline[-1].time, timedelta(0)))} ago" if timeline else ""
+    detail = f"{stage}, since {_span(now - began)}{after}"
+    return of_class("Starting", "SlowStart", facts.name, detail=detail, source="pods")
 
 
 def _stage(facts: Facts, late: Sequence[str]) -> str:

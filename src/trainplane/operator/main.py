@@ -132,6 +132,7 @@ class Operator:
             self._busy,
             None if self.progress is None else self.progress.authority.ensure,
         )
+        self.chronicle = train_jobs.chronicle
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
         self.training_runtimes = self._controller(
@@ -223,6 +224,7 @@ class Operator:
                 stores.train_jobs,
                 [self.train_job_metrics.changed, self._train_job_changed, self.progress.changed],
             )
+        handlers[-1][1].append(self.chronicle.changed)
         return [
             Reflector(
                 self.client,

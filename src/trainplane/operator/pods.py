@@ -20,6 +20,7 @@ from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
+from trainplane.lifecycle.timeline import PodTimes
 from trainplane.resources import PODS
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ NEWS_SECONDS: Final = 1.0
 
 _MESSAGE: Final = 1024
 """Letters of a message that are kept; the kubelet itself cuts at 4096."""
+_TIME: Final = 32
+"""Letters of a time."""
 _CONTAINERS: Final = 16
 """Containers whose states are kept, of each kind; real pods have a handful."""
 _LABELS: Final = frozenset(
@@ -86,6 +89,11 @@ class _Condition(_Part, frozen=True):
     message: str = ""
     last_transition_time: str | None = None
 
+    @property
+    def holds(self) -> bool:
+        """Whether it is True."""
+        return self.status == "True"
+
 
 class _Waiting(_Part, frozen=True):
     reason: str = ""
@@ -97,6 +105,7 @@ class _Terminated(_Part, frozen=True, omit_defaults=False):
     signal: int = 0
     reason: str = ""
     message: str = ""
+    started_at: str | None = None
     finished_at: datetime | None = None
 
 
@@ -105,12 +114,24 @@ class _State(_Part, frozen=True):
     running: dict[str, Any] | None = None
     terminated: _Terminated | None = None
 
+    @property
+    def started(self) -> str:
+        """When the run was started; empty if it was not."""
+        if self.running is not None:
+            return str(self.running.get("startedAt", ""))
+        return (self.terminated.started_at or "") if self.terminated is not None else ""
+
 
 class _ContainerStatus(_Part, frozen=True):
     name: str
     restart_count: int = 0
     state: _State = _State()
     last_state: _State = _State()
+
+    @property
+    def started(self) -> str:
+        """When its run was started, or if it waits for the next one, the run before; empty if none was."""
+        return self.state.started or self.last_state.started
 
 
 class _Status(_Part, frozen=True):
@@ -208,6 +229,27 @@ class SeenPod(_Part, frozen=True):
             return None
         return meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds)
 
+    @property
+    def times(self) -> PodTimes:
+        """When it got on."""
+        containers = self.status.container_statuses
+        ends = [one.state.terminated.finished_at for one in containers if one.state.terminated is not None]
+        return PodTimes(
+            created=self.metadata.creation_timestamp or "",
+            scheduled=self._since("PodScheduled"),
+            started=max((one.started for one in containers), default=""),
+            ready=self._since("Ready"),
+            done=max((str(end) for end in ends if end), default="") if self.is_done else "",
+            waits=not all(one.started for one in containers),
+        )
+
+    def _since(self, condition: str) -> str:
+        """Return since when a condition is True; empty if it is not."""
+        return next(
+            (one.last_transition_time or "" for one in self.status.conditions if one.type == condition and one.holds),
+            "",
+        )
+
     def is_run_again(self, container: str) -> bool:
         """Return whether a container was started again, so that its bad end is that of the run before."""
         return any(
@@ -217,7 +259,7 @@ class SeenPod(_Part, frozen=True):
 
     def holds(self, condition: str) -> bool:
         """Return whether a condition is True."""
-        return any(one.type == condition and one.status == "True" for one in self.status.conditions)
+        return any(one.type == condition and one.holds for one in self.status.conditions)
 
 
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
@@ -266,10 +308,12 @@ def _cut_status(status: _ContainerStatus) -> _ContainerStatus:
 
 def _cut_state(state: _State) -> _State:
     if state.running is not None:
-        return _State(running={})
+        since = state.running.get("startedAt")
+        return _State(running={"startedAt": since} if isinstance(since, str) and len(since) <= _TIME else {})
     if state.terminated is not None:
         message = state.terminated.message[-_MESSAGE:]  # its end tells more
-        return _State(terminated=msgspec.structs.replace(state.terminated, message=message))
+        since = (state.terminated.started_at or "")[:_TIME] or None
+        return _State(terminated=msgspec.structs.replace(state.terminated, message=message, started_at=since))
     if state.waiting is not None:
         return _State(waiting=_Waiting(state.waiting.reason, state.waiting.message[:_MESSAGE]))
     return state

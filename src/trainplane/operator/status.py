@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 
-ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "firstFault"})
+ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "firstFault", "timeline"})
 """Fields that the reference's CRD does not know, and drops."""
 
 
@@ -100,6 +100,8 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
         changes["runtimeDigest"] = after.runtime_digest
     if old.first_fault != after.first_fault:
         changes["firstFault"] = None if after.first_fault is None else to_tree(after.first_fault)
+    if old.timeline != after.timeline:
+        changes["timeline"] = [to_tree(one) for one in after.timeline] or None
     changes |= {
         name: now or None
         for name, was, now in (

@@ -31,6 +31,7 @@ from trainplane.lifecycle.conditions import is_finished, is_stopped
 from trainplane.lifecycle.status import fail, observe, ready_jobs
 from trainplane.operator import status
 from trainplane.operator.adoption import check_owner
+from trainplane.operator.chronicle import Chronicle
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.evidence import Evidence
 from trainplane.operator.objects import Objects
@@ -97,6 +98,7 @@ class TrainJobReconciler:
     def __post_init__(self) -> None:
         mirror = PodMirror(self.stores.pods)
         self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
+        self.chronicle = Chronicle(self.clock)
         self._waits: dict[Key, tuple[float, float]] = {}
         self._scheduled: dict[Key, str] = {}
         self._objects = Objects(
@@ -125,6 +127,7 @@ class TrainJobReconciler:
             return Terminal(error)
         if job is None:
             self._forget(key)
+            self.chronicle.forget(key)
             return DONE
         if job.view.spec.managed_by == names.MANAGED_BY_MULTIKUEUE:
             return await self._tell_dispatched(key, job.view)
@@ -163,6 +166,7 @@ class TrainJobReconciler:
         hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
         after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
+        after = self.chronicle.tell(key, job.view, after, seen)
         later = None if hindered else self._may_wait(key, job.view, after)
         after = job.view.status if later else after
         caught_up = await self._write_status(key, job.view, after, now)

@@ -16,6 +16,7 @@ from trainplane.api.meta import is_true
 from trainplane.explain import faults
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.phase import PENDING, QUEUED, SUSPENDED, Phase, PodCounts, phase_of
+from trainplane.lifecycle.timeline import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,6 +44,17 @@ class Sighting:
     """Those of the JobSet's present attempt."""
     goes: bool = False
     """Whether the JobSet may be gone soon: then its end is told at once, or the training would run again."""
+
+    def attempt(self, *, with_pods: bool) -> Attempt:
+        """Return the pods as a timeline looks at them, if it does; of those that took another's place, the living."""
+        living = [pod for pod in self.pods if pod.removed_at is None] if with_pods else []
+        return Attempt(
+            trainers=[pod.times for pod in living if pod.step not in _PREPARING],
+            initializers=[pod.times for pod in living if pod.step in _PREPARING],
+            wanted=self.counts.wanted,
+            restarts=self.restarts,
+            again=self.counts.again,
+        )
 
 
 @dataclass

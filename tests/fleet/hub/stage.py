@@ -29,6 +29,8 @@ BURST = "burst"
 container runtime itself loses what it printed last on a busy machine, and no kubelet has it."""
 RESTARTING = "restarting"
 """Another: its first run prints 50 lines and fails, its second prints 5 and waits to be told to stop."""
+FAILING = "failing"
+"""Another: it waits to be told to stop, and raises then."""
 
 _STEADY = """
 import os, sys, time
@@ -59,6 +61,12 @@ print(*(f"second {number}" for number in range(5)), sep="\\n", flush=True)
 while not os.path.exists("/tmp/stop"):
     time.sleep(0.1)
 """
+_FAILING = """
+import os, time
+while not os.path.exists("/tmp/stop"):
+    time.sleep(0.1)
+raise KeyError("lable")
+"""
 
 
 def runtimes() -> list[Tree]:
@@ -69,7 +77,7 @@ def runtimes() -> list[Tree]:
     (job,) = restarting["spec"]["template"]["spec"]["replicatedJobs"]
     job["template"]["spec"]["backoffLimit"] = 3
     job["template"]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [mount]
-    return [_runtime(STEADY, _STEADY), _runtime(BURST, _BURST), restarting]
+    return [_runtime(STEADY, _STEADY), _runtime(BURST, _BURST), _runtime(FAILING, _FAILING), restarting]
 
 
 def _runtime(name: str, program: str, **pod: Any) -> Tree:

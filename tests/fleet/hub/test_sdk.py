@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import uuid
 from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from lab import hub
 from tests.fleet import objects
-from tests.fleet.hub.stage import STEADY, whole
+from tests.fleet.hub.stage import FAILING, STEADY, whole
 from tests.sdk.kubernetes.stage import PATIENCE, Stage, texts
+from trainplane.explain.explain import explain
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -106,3 +108,22 @@ async def test_a_dispatched_job_is_seen_from_its_hub(dispatching: Dispatching) -
     why = await backend.explain_queue("big")
     assert why is not None
     assert "cpu" in str(why)
+
+
+async def test_what_went_wrong_is_told_from_the_hub_when_the_worker_has_nothing_left(dispatching: Dispatching) -> None:
+    seen, stage = dispatching
+    seen.submit("broken", FAILING)
+    await asyncio.to_thread(seen.team.wait_running, "broken", on="worker1")
+    await asyncio.to_thread(seen.tell, "broken")
+    await asyncio.to_thread(seen.team.wait_done, "broken", "Failed")
+    await asyncio.to_thread(seen.team.wait_gone, "broken", on="worker1")
+    view = seen.tree("broken")["status"]
+    assert (view["cluster"], view["firstFault"]["cause"]) == ("worker1", "PythonError")
+    assert view["firstFault"]["log"][-1] == "KeyError: 'lable'"
+    job = await stage.backend.get_job("broken")
+    assert [one.stage for one in job.timeline] == [
+        *("Queued", "Admitted", "Scheduled", "Pulled", "Running", "Failed"),
+    ]
+    assert job.timeline[-1].reason == "PythonError in node 0"
+    told = explain(await stage.backend.collect("broken"), datetime.now(UTC))
+    assert (told.cause, told.step, told.log[-1]) == ("PythonError", "node-0", "KeyError: 'lable'")

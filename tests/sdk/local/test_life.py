@@ -63,6 +63,11 @@ time.sleep(600)
     assert await printed(backend, name, ["node-0"]) == []  # returns when all has ended
     assert [step.status for step in (await backend.get_job(name)).steps] == ["Failed", "Failed"]
     assert "Failed" in await reasons(backend, name)
+    kept = (await backend.collect(name)).job["status"]["firstFault"]
+    assert (kept["step"], kept["index"], kept["exitCode"], kept["log"]) == ("node", 1, 3, ["no such column"])
+    timeline = (await backend.get_job(name)).timeline
+    assert [one.stage for one in timeline] == ["Scheduled", "Pulled", "Running", "Failed"]
+    assert timeline[-1].reason == f"{kept['cause']} in node 1"
 
 
 async def test_memory_above_the_limit_ends_a_node(backend: LocalBackend) -> None:

@@ -24,9 +24,9 @@ KUBEFLOW = {
 OURS = {
     "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
     "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobStuckError",
-    "JobTimeoutError", "LogLine", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer", "RefusedError",
-    "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError", "UnsupportedError",
-    "Workspace",
+    "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer",
+    "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError",
+    "UnsupportedError", "Workspace",
 }  # fmt: skip
 
 METHODS = {

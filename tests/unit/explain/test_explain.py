@@ -11,6 +11,7 @@ import pytest
 from tests.unit.client.reading.documents import condition, ended, event, pod, train_job, waiting
 from trainplane.explain.explain import explain
 from trainplane.explain.facts import Facts, Line
+from trainplane.explain.timeline import timeline_of
 
 FAILED = condition("Failed", "FailedJobs", "jobset failed due to one or more job failures")
 NOW = datetime(2026, 11, 15, 9, tzinfo=UTC)
@@ -96,6 +97,13 @@ def test_what_was_kept_tells_when_pods_are_gone() -> None:
     }  # fmt: skip
     told = explain(facts(failed=True, job={"status": {"firstFault": kept}}), NOW)
     assert (told.cause, told.step, told.node, told.certainty) == ("OutOfMemory", "node-3", "gpu-7", "certain")
+
+
+def test_what_the_hub_kept_tells_when_the_worker_has_nothing_left() -> None:
+    kept = {"cause": "OutOfMemory", "step": "node", "index": 3, "pod": "p", "node": "gpu-7", "reason": "OOMKilled"}
+    view = {"status": {"placement": "Finished", "cluster": "w1", "firstFault": kept}}
+    told = explain(facts(failed=True, job={"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, view=view), NOW)
+    assert (told.cause, told.step, told.node) == ("OutOfMemory", "node-3", "gpu-7")
 
 
 @pytest.mark.parametrize("kept", ["x", {"cause": 3}, {"cause": "x", "log": "y"}, {"cause": "\x1b[31m", "log": [5]}])
@@ -226,6 +234,7 @@ def test_any_facts_are_explained() -> None:
             return {key: spoil(value) for key, value in tree.items()}
         return [spoil(value) for value in tree] if isinstance(tree, list) else tree
 
+    stages = [{"stage": "Restarted", "time": "2026-11-15T05:00:00Z", "reason": "NodeLost", "number": 1}]
     kept = {"cause": "PeerLost", "step": "node", "index": 0, "pod": "a", "exitCode": 1, "log": ["closed"]}
     pods = [
         pod(0, "Failed", state=ended(1, message="a\nb")),
@@ -241,20 +250,20 @@ def test_any_facts_are_explained() -> None:
 
     for number in range(3000):
         conditions = [FAILED] if number % 2 else []
-        job = train_job(conditions=conditions, status={"firstFault": kept}, spec={"suspend": number % 3 == 0})
+        held = {"suspend": number % 3 == 0}
+        job = train_job(conditions=conditions, status={"firstFault": kept, "timeline": stages}, spec=held)
         lines = {"node-0": [Line(text, NOW) for text in traceback(GLOO)], "node-2": spoken(9, last=NOW)}
-        told = explain(
-            Facts(
-                next(iter(objects([job])), job),
-                objects(pods),
-                objects(news),
-                workload=spoil(workload),
-                nodes=objects([node]),
-                view=spoil({"status": {"placement": "Waiting", "problem": "x"}}),
-                queue=spoil({"causes": [{"code": "NoQueue", "what": "x"}]}),
-                logs=lines,
-            ),
-            NOW,
+        known = Facts(
+            next(iter(objects([job])), job),
+            objects(pods),
+            objects(news),
+            workload=spoil(workload),
+            nodes=objects([node]),
+            view=spoil({"status": {"placement": "Waiting", "problem": "x", "timeline": stages, "firstFault": kept}}),
+            queue=spoil({"causes": [{"code": "NoQueue", "what": "x"}]}),
+            logs=lines,
         )
+        assert len(timeline_of(known)) <= 16
+        told = explain(known, NOW)
         assert told.summary
         assert str(told)

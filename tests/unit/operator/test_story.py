@@ -185,7 +185,8 @@ async def test_a_status_that_changed_under_us_is_not_overwritten() -> None:
     assert world.train_job()["status"] == theirs
     await world.settle()
     digest = world.train_job()["status"].pop("runtimeDigest")
-    ours = {"jobsStatus": [counts(active=1)], "phase": "Succeeded"}
+    timeline = [{"stage": "Succeeded", "time": COMPLETED["lastTransitionTime"]}]
+    ours = {"jobsStatus": [counts(active=1)], "phase": "Succeeded", "timeline": timeline}
     assert [one["type"] for one in world.train_job()["status"].pop("conditions")] == ["example.com/Audited", "Complete"]
     assert world.train_job()["status"] == ours
     assert digest.startswith("sha256:")

@@ -276,6 +276,7 @@ class World:
             if store is self.stores.train_jobs:
                 for one in changes:
                     self.metrics.changed(one)
+                    self.reconciler.chronicle.changed(one)
         self.seen = len(self.storage.history)
         for store in stores.values():
             store.observed = self.storage.revision

@@ -10,6 +10,7 @@ import functools
 import json
 import operator
 import types
+from datetime import datetime
 from importlib import resources
 from typing import Annotated, Any, Union, cast, get_args, get_origin, get_type_hints
 
@@ -21,7 +22,7 @@ Schema = dict[str, Any]
 
 INT_OR_STRING: Schema = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
-_PLAIN = {str: "string", int: "integer", bool: "boolean", Moment: "string"}
+_PLAIN = {str: "string", int: "integer", bool: "boolean", Moment: "string", datetime: "string"}
 
 _FACTS = {
     "format": "format",
@@ -123,7 +124,7 @@ def _struct(kind: type[msgspec.Struct]) -> Schema:
     for info in msgspec.structs.fields(kind):
         if get_origin(hints[info.name]) is not Annotated:
             continue
-        annotation, field = get_args(hints[info.name])
+        annotation, *_, field = get_args(hints[info.name])  # a Moment is annotated itself, and the two are one then
         properties[info.encode_name] = _schema(annotation, field)
         if info.required if field.required is None else field.required:
             required.append(info.encode_name)

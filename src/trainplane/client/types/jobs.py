@@ -97,6 +97,19 @@ class Progress:
     updated: datetime | None = None
 
 
+@dataclass(frozen=True)
+class Milestone:
+    """A stage that a TrainJob reached, or that it began again."""
+
+    stage: str
+    """Queued, Admitted, Initialized, Scheduled, Pulled, Running, FirstStep; Restarted, PodRestarted, Suspended,
+    Resumed; Succeeded or Failed."""
+    time: datetime
+    reason: str = ""
+    number: int = 0
+    """Of what happens again: the how manieth attempt or stop it was, from 1."""
+
+
 @dataclass
 class TrainJob(Shown):
     """A TrainJob as it is now."""
@@ -122,6 +135,8 @@ class TrainJob(Shown):
     annotations: Mapping[str, str] = field(default_factory=dict)
     metrics_history: Mapping[str, tuple[tuple[datetime, float], ...]] = field(default_factory=dict, compare=False)
     """The last points of each metric that it reported, at most 64, spread over its time; `get_job` brings them."""
+    timeline: tuple[Milestone, ...] = field(default=(), compare=False)
+    """When it reached each stage of its life, and what made it begin again; `get_job` brings it."""
 
 
 @dataclass

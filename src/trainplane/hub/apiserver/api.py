@@ -149,7 +149,9 @@ class Api:
         return self._show(request, [self._summary(job) for job in found], is_list=True)
 
     async def _get(self, request: web.BaseRequest, job: Tree) -> web.Response:
-        return self._show(request, [self._summary(job)], is_list=False)
+        summary = self._summary(job)
+        summary["status"] |= self.collector.hearing.told(job).tree()
+        return self._show(request, [summary], is_list=False)
 
     def _show(self, request: web.BaseRequest, items: list[Tree], *, is_list: bool) -> web.Response:
         version = str(max((int(item["metadata"].get("resourceVersion") or 0) for item in items), default=0))

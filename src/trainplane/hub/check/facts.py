@@ -92,11 +92,12 @@ VIEW_PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
         ("", "events", ("list",)),
         (resources.JOBS.group, "jobs", ("get",)),
         (resources.JOB_SETS.group, "jobsets", ("get",)),
-        (names.GROUP, "trainjobs", ("get",)),
+        (names.GROUP, "trainjobs", _READ),
     )
     for verb in verbs
 )
-"""What the hub view does there with the same credentials, where it is installed: pods, whose they are, their logs."""
+"""What the hub view does there with the same credentials, where it is installed: pods, whose they are, their logs, and
+what is told of their TrainJobs."""
 
 
 class Reference(NamedTuple):

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from trainplane.hub.logarchive.journal import Journal
     from trainplane.hub.logarchive.pod import Pod
     from trainplane.hub.logarchive.retention import Retention
+    from trainplane.hub.logarchive.testimony import Testimony
     from trainplane.kube.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -155,6 +156,19 @@ class Archive:
         if record != job.record:
             self._set_record(job, record)
             job.news.notify()
+
+    def tell(self, job: KeptJob, told: Testimony) -> None:
+        """Keep what is told of a TrainJob in place of what was before. Raises NotKeptError, FullError, OSError."""
+        self._require(job)
+        if not told or told == job.record.told:
+            return
+        record = msgspec.structs.replace(job.record, told=told)
+        usage = of_file(len(records.encode(record)))
+        if usage != job.record_usage:
+            self._room.make(job, usage - job.record_usage)
+            self._room.charge(job, usage - job.record_usage)
+            job.record_usage = usage
+        self._set_record(job, record)
 
     def put_pod(self, job: KeptJob, cluster: str, pod: Pod) -> KeptPod:
         """Keep a pod as it is now. Raises NotKeptError, FullError, OSError."""

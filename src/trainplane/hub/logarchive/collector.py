@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import HubError, NoSuchWorkerError, NotKeptError, PodRefusedError, RecordError
 from trainplane.hub.logarchive.claims import Claims
+from trainplane.hub.logarchive.hearing import Hearing
 from trainplane.hub.logarchive.judge import Judge
 from trainplane.hub.logarchive.keptjob import in_turn
 from trainplane.hub.logarchive.lines import NOTE, note
@@ -97,6 +98,7 @@ class LogCollector:
         self._jobs = jobs
         self._archive = archive
         self._whose = Judge(hub, jobs, archive)
+        self.hearing = Hearing(jobs, archive, self._whose, self.mirrors)
         self._clock = clock
         self.settings = settings or CollectorSettings()
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -223,7 +225,8 @@ class LogCollector:
         former = self.mirrors.get(name)
         self._stop(name)
         streams = self.settings.streams + self.settings.reads
-        mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, self._clock, streams=streams)
+        told = self.hearing.changed
+        mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, told, self._clock, streams=streams)
         mirror.follow_on(former)
         self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
@@ -262,6 +265,8 @@ class LogCollector:
     async def _mirror(self, mirror: Mirror) -> None:
         async with mirror.logs, asyncio.TaskGroup() as group:
             group.create_task(mirror.reflector.run())
+            if mirror.copies is not None:
+                group.create_task(mirror.copies.reflector.run())
             for _ in range(_JUDGES):
                 group.create_task(self._claims[mirror.name].run())
             await mirror.reflector.synced.wait()
@@ -303,6 +308,8 @@ class LogCollector:
 
     def _look_after(self, kept: KeptJob) -> None:
         job = self._jobs.by_uid(kept.record.uid)
+        if job is not None:
+            self.hearing.keep(kept, job)
         self._archive.mark(kept, finished=job is not None and is_finished(conditions_of(job)), deleted=job is None)
 
     def _take(self, mirror: Mirror, pod: Pod) -> None:
@@ -340,6 +347,7 @@ class LogCollector:
             return False
         if kept is not None and pod is not None and now is not None and now.uid == pod.uid:
             mirror.accepted[pod.uid] = kept.record.uid
+            self.hearing.changed(Key(kept.record.namespace, kept.record.name))
             self._take(mirror, now)
         return True
 

@@ -56,7 +56,7 @@ class Judge:
         owner = await mirror.owners.find(pod)
         if owner is None:
             raise PodRefusedError("it says that it is a TrainJob's, but no Job, JobSet and TrainJob made it")
-        return await self.admit(job) if self._is_owner(mirror, owner, job) else None
+        return await self.admit(job) if self.is_owner(mirror, owner, job) else None
 
     async def admit(self, job: Tree) -> KeptJob:
         """Return what is kept of a TrainJob, and begin to keep it if there is nothing yet; raises as `find` does.
@@ -76,7 +76,8 @@ class Judge:
             raise NotKeptError(f"TrainJob {namespace}/{name} is gone")
         return self._archive.admit(uid, namespace, name, there.uid)
 
-    def _is_owner(self, mirror: Mirror, owner: Owner, job: Tree) -> bool:
+    def is_owner(self, mirror: Mirror, owner: Owner, job: Tree) -> bool:
+        """Return whether an owner of pods on a cluster is a TrainJob of the hub's, or the copy of it that counts."""
         if mirror.is_hub:
             return bool(owner.uid == job["metadata"]["uid"])
         placement = self._jobs.place(job)

@@ -14,6 +14,7 @@ from trainplane.api import names
 from trainplane.hub.errors import PodRefusedError
 from trainplane.hub.logarchive.owners import Owners
 from trainplane.hub.logarchive.pod import Pod, parse
+from trainplane.hub.logarchive.testimony import Copies
 from trainplane.kube.errors import ForbiddenError, KubeError, UnauthorizedError
 from trainplane.kube.limiter import LimiterSettings
 from trainplane.kube.observer import Unobserved
@@ -59,7 +60,14 @@ class Mirror:
     """The pods of a cluster; `name` is empty for the hub itself."""
 
     def __init__(
-        self, name: str, client: Client, changed: Callable[[str, Change], None], clock: Clock, *, streams: int
+        self,
+        name: str,
+        client: Client,
+        changed: Callable[[str, Change], None],
+        told: Callable[[Key], None],
+        clock: Clock,
+        *,
+        streams: int,
     ) -> None:
         self.name = name
         self.client = client
@@ -79,6 +87,8 @@ class Mirror:
         self.is_doubted = True
         """Whether something did not work that needs the cluster: then it is asked at the next look."""
         self._probed = clock.monotonic()
+        self.copies = Copies(client, told, clock) if name else None
+        """What MultiKueue's copies of TrainJobs tell there; None for the hub itself, whose jobs are no copies."""
         of_job = Index(_Labelled, lambda found: [_job(found.metadata)])
         self._store = Store(PODS, Projection(transform=_stored), {_BY_JOB: of_job})
         self._clock = clock

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from trainplane.hub.errors import RecordError
 from trainplane.hub.logarchive.pod import UNREADABLE, Name
+from trainplane.hub.logarchive.testimony import NOTHING_TOLD, Testimony
 from trainplane.kube.codec import decoder
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     before this one wrote, until its TrainJob is seen."""
     finished: float | None = None
     deleted: float | None = None
+    told: Testimony = NOTHING_TOLD
+    """What the operator of its cluster told of it last."""
 
 
 class PodRecord(msgspec.Struct, frozen=True):

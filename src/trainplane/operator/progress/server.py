@@ -14,7 +14,7 @@ import msgspec
 from aiohttp import web
 
 from trainplane.api import names
-from trainplane.kube.errors import DecodeError, KubeError
+from trainplane.kube.errors import DecodeError, ForbiddenError, KubeError
 from trainplane.kube.listener import Listener, body_of, path_of
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator.progress.refusal import RefusalError
@@ -147,6 +147,16 @@ class StatusServer:
         return meta.uid if by is not None and by.uid == job.metadata.uid else ""
 
 
+def _advice(error: Exception) -> dict[str, str]:
+    """Return what an admin must do about an error, where that is known."""
+    if not isinstance(error, ForbiddenError):
+        return {}
+    return {
+        "do": "allow the operator's account to create tokenreviews.authentication.k8s.io, which is a right on the "
+        "cluster also for an operator of one namespace, or turn the feature gate TrainJobStatus off"
+    }
+
+
 def _too_large() -> RefusalError:
     return RefusalError(413, f"a report of more than {BODY_LIMIT} bytes is not read: report fewer metrics")
 
@@ -156,7 +166,7 @@ def _refusal(error: Exception) -> RefusalError:
     if isinstance(error, RefusalError):
         return error
     if isinstance(error, KubeError | TimeoutError):
-        log.warning("a caller could not be judged", extra={"error": repr(error)})
+        log.warning("a caller could not be judged", extra={"error": repr(error), **_advice(error)})
         return RefusalError(503, "the API server did not say who this is: report again later", retry_after=LATER)
     log.error("a report could not be answered", exc_info=error)
     return RefusalError(500, "the status server failed; its log has the details")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from trainplane.client.backends.local import logs
-from trainplane.client.backends.local.logs import LogReader, LogWriter
+from trainplane.client.backends.local.logs import LogReader, LogWriter, read_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,3 +66,19 @@ def test_a_line_without_end_does_not_fill_memory(tmp_path: Path, monkeypatch: py
     reader = LogReader(tmp_path / "log", None)
     assert [line.text for line in reader.read()] == ["123456", "7"]
     reader.close()
+
+
+def test_the_end_of_a_step_is_read_without_the_rest_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "log"
+    assert read_end(path, "node-0", 3) == []
+    writer = LogWriter(path)
+    for number in range(1000):
+        writer.write(f"node-{number % 2}", "s", f"line {number} node-0 x\n".encode())
+    writer.close()
+    assert read_end(path, "node-1", 2) == ["line 997 node-0 x", "line 999 node-0 x"]
+    monkeypatch.setattr(logs, "NEAR", 200)
+    near = read_end(path, "node-0", 100)
+    assert near[-1] == "line 998 node-0 x"
+    assert 1 <= len(near) <= 3

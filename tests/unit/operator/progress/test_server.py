@@ -14,7 +14,7 @@ import pytest
 from tests.unit.operator.objects import NAMESPACE, condition, train_job
 from tests.unit.operator.progress.test_callers import Cluster, token
 from trainplane.kube.clock import SystemClock
-from trainplane.kube.errors import TransportError
+from trainplane.kube.errors import ForbiddenError, TransportError
 from trainplane.kube.listener import ListenerSettings
 from trainplane.kube.resource import Key
 from trainplane.operator.progress.callers import Callers
@@ -165,6 +165,16 @@ async def test_the_api_servers_trouble_is_not_told_to_pods(scene: Scene) -> None
     code, status = await scene.post()
     assert code == 503
     assert "10.1.2.3" not in json.dumps(status)
+
+
+async def test_the_operators_missing_right_is_told_to_the_admin_alone(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.cluster.error = ForbiddenError("tokenreviews.authentication.k8s.io is forbidden")
+    code, status = await scene.post()
+    assert (code, "tokenreviews" in json.dumps(status)) == (503, False)
+    (record,) = (one for one in caplog.records if one.message == "a caller could not be judged")
+    assert "create tokenreviews.authentication.k8s.io" in record.__dict__["do"]
 
 
 async def test_a_streamed_body_past_the_bound_is_cut(scene: Scene) -> None:

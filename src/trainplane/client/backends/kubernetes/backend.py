@@ -20,7 +20,9 @@ from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.history import read_history
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
+from trainplane.client.reading.timeline import read_timeline
 from trainplane.client.types.runtimes import RuntimeKind
+from trainplane.explain.facts import Facts
 from trainplane.explain.faults import kept_fault
 from trainplane.explain.holding import is_held
 from trainplane.explain.pods import job_of
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.runtimes import Runtime
-    from trainplane.explain.facts import Facts
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
 
@@ -218,7 +219,7 @@ class KubernetesBackend:
             job, pods, view = await self._look(name)
             runtime = await self._runtime_of(job)
             found = read_job(job, pods, runtime=runtime, view=view)
-            if is_finished(conditions_of(job)) and found.cause and kept_fault(job) is None:
+            if is_finished(conditions_of(job)) and found.cause and not (kept_fault(job) or kept_fault(view)):
                 if found.cause.step is None:
                     found = read_job(job, pods, runtime=runtime, view=view, events=await self._events(job, pods))
                 else:
@@ -227,6 +228,7 @@ class KubernetesBackend:
                     found = read_job(job, pods, runtime=runtime, view=view, logs=logs)
         if found.progress is not None:
             found.metrics_history = await self._history(name)
+        found.timeline = read_timeline(Facts(job, pods, view=view), found.metrics_history)
         return found
 
     async def _history(self, name: str) -> Mapping[str, Points]:

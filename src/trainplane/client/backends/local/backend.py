@@ -23,6 +23,7 @@ from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, 
 from trainplane.client.reading.events import read_events
 from trainplane.client.reading.jobs import count_nodes, read_job
 from trainplane.client.reading.runtimes import read_runtime
+from trainplane.client.reading.timeline import read_timeline
 from trainplane.client.types.jobs import FAILED
 from trainplane.explain.facts import Facts, Line
 from trainplane.explain.logs import SEARCHED_LINES
@@ -229,6 +230,8 @@ class LocalBackend:
             job = self._read(folder, await asyncio.to_thread(_last_lines, folder))
         if job is None:
             raise NotFoundError(f"there is no TrainJob {name}")
+        document = folder.read_job()
+        job.timeline = () if document is None else read_timeline(Facts(document, folder.read_pods()))
         return job
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:

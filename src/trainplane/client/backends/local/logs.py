@@ -8,6 +8,7 @@ made anew.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 LONGEST: Final = 1 << 20
 """Bytes after which a line without an end is written as one: a program that prints no newline must not fill memory."""
+
+NEAR: Final = 4 << 20
+"""Bytes at the end of a log that are looked at when a pod ended badly."""
 
 
 class LogWriter:
@@ -98,3 +102,17 @@ class LogReader:
         """Close the file."""
         if self._file is not None:
             self._file.close()
+
+
+def read_end(path: Path, step: str, count: int) -> list[str]:
+    """Return the last lines of a step, of those that stand near the end of the file: a log may have gigabytes."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - NEAR))
+            lines = file.read(NEAR).split(b"\n")
+    except FileNotFoundError:
+        return []
+    parts = (line.split(b" ", 2) for line in (lines if size <= NEAR else lines[1:]))
+    told = (part[2] for part in parts if len(part) == 3 and part[1] == step.encode())
+    return [text.decode(errors="replace") for text in deque(told, maxlen=count)]

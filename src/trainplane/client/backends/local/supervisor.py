@@ -33,7 +33,8 @@ from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.runner import Timing
 from trainplane.client.backends.local.values import Sources
-from trainplane.explain.places import name_places
+from trainplane.client.backends.local.witness import Witness
+from trainplane.explain.places import is_training, name_places
 from trainplane.lifecycle import deadline
 from trainplane.lifecycle.events import EventContent, created, of_change
 from trainplane.lifecycle.status import JobSetStatus, observe
@@ -87,6 +88,7 @@ class Supervisor:
         self._news = 0
         self._changed = asyncio.Event()
         self._told_to_stop = False
+        self._witness = Witness(folder.log)
 
     async def run(self) -> None:
         """Run the job until it is over or deleted."""
@@ -264,6 +266,7 @@ class Supervisor:
             self.folder.touch()
 
     async def _begin_anew(self, *, counts: bool) -> None:
+        self._status = self._testified(self._status)
         self._restarts += 1
         self._counted += counts
         self._record_event(events.restarted(self._restarts))
@@ -290,7 +293,7 @@ class Supervisor:
     def _write(self, jobs: list[JobStatus], end: Condition | None = None) -> None:
         """Write the status if it changed, and tell what that means."""
         jobset = JobSetStatus(conditions=[end] if end else None, replicated_jobs_status=jobs)
-        after = observe(self._train_job(), jobset, now())
+        after = self._testified(observe(self._train_job(), jobset, now()))
         if after == self._status:
             return
         for told in of_change(self._status, after):
@@ -298,6 +301,12 @@ class Supervisor:
         self._status = after
         self.folder.write("status", document.to_tree(after))
         self.folder.touch()
+
+    def _testified(self, status: TrainJobStatus) -> TrainJobStatus:
+        """Return a status with what the pods of the present attempt add to it."""
+        pods = {self._steps[place]: run.pod for place, run in self._runs.items()}
+        wanted = sum(map(is_training, self._steps))
+        return self._witness.testify(self._train_job(), status, pods, wanted, now())
 
     def _record_event(self, told: EventContent, about: Tree | None = None) -> None:
         self._news += 1
