@@ -46,8 +46,8 @@ def patience(before: TrainJob, after: TrainJobStatus) -> float:
     """Return for how many seconds a change may wait for the next one, and go with it.
 
     People and Kueue wait for conditions and for what went wrong. Kueue gives quota to others when the last pod of a
-    TrainJob is gone that it stopped, so it must know that there are any, and when they go; and it may wait for pods that
-    are ready before it admits another. Of TrainJobs without a queue, people do not see a second. Every other count is
+    TrainJob is gone that it stopped, so it must know that there are any, and when they go; and it may wait for pods to
+    be ready before it admits another. Of TrainJobs without a queue, people do not see a second. Every other count is
     news that nobody waits for: a write for each would double what a TrainJob costs.
     """
     now, queued = before.status, names.LABEL_QUEUE in before.metadata.labels
