@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from lab import chart, jobset, kwok, node, reference
@@ -22,7 +24,7 @@ from lab.paths import REPOSITORY
 from lab.webhooks import documents
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SCALE_NODES = 1000
 
@@ -77,3 +79,14 @@ def up(profile: str, name: str, *, owned: bool = False) -> tuple[Cluster, ...]:
         cluster.down()
         raise
     return (cluster,)
+
+
+@contextmanager
+def node_with(install: Callable[[Cluster], object], name: str) -> Iterator[Cluster]:
+    """Bring up a cluster with a node and install something more; all of it ends with the context or the test run."""
+    (cluster,) = up("node", f"{name}-{os.getpid()}", owned=True)
+    try:
+        install(cluster)
+        yield cluster
+    finally:
+        cluster.down()

@@ -7,9 +7,10 @@
         progress.report(step, of=len(batches), loss=loss)
 
 Call it as often as you like and from every rank: the first one reports, every five seconds at most, and at the end.
-Percentage and remaining time follow from the steps. It never raises, and does nothing outside a TrainJob. Frameworks
-that call back need no line in the loop: `for_transformers`, `for_lightning` and `for_keras` make the callback to hand
-to their trainers.
+Percentage and remaining time follow from the steps. A rank that calls it no more, for much longer than it used to take,
+has its stacks printed, and `trainplane explain` says where it stands. It never raises, and does nothing outside a
+TrainJob. Frameworks that call back need no line in the loop: `for_transformers`, `for_lightning` and `for_keras` make
+the callback to hand to their trainers.
 
 The standard library is enough, Python 3.8 will do: the file is shipped with code whose image has not got trainplane.
 """
@@ -23,6 +24,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trainplane.client.reporting import update_trainjob_status
+from trainplane.client.standing import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -56,6 +58,7 @@ class Pace:
 
 
 _pace = Pace()
+_watch = Watch()
 
 
 def report(step: float | None = None, *, of: float | None = None, **metrics: Any) -> bool:
@@ -69,6 +72,7 @@ def report(step: float | None = None, *, of: float | None = None, **metrics: Any
     Returns:
         Whether it was reported now. Never raises.
     """
+    _got_on(is_last=step is not None and step == of)
     try:
         if not is_first():
             return False
@@ -82,6 +86,14 @@ def report(step: float | None = None, *, of: float | None = None, **metrics: Any
     except Exception as error:  # noqa: BLE001 whatever it is, training goes on
         _log.warning("progress was not reported", extra={"error": repr(error)})
         return False
+
+
+def _got_on(*, is_last: bool = False) -> None:
+    """Take in that this rank, whichever it is, got on."""
+    try:
+        _watch.came(is_last=is_last)
+    except Exception as error:  # noqa: BLE001 a stream without a file, say: training goes on
+        _log.debug("where this process stands will not be printed", extra={"error": repr(error)})
 
 
 def _report_named(step: float, of: float | None, figures: Mapping[str, Any]) -> bool:
@@ -116,6 +128,7 @@ def for_transformers() -> Any:
         """Reports at each log and at the end."""
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:  # noqa: ARG002 its interface
+            _got_on()
             figures = {name: value for name, value in (logs or {}).items() if isinstance(value, (int, float))}
             if state.is_world_process_zero:
                 _report_named(state.global_step, state.max_steps, figures)
@@ -123,6 +136,7 @@ def for_transformers() -> Any:
         def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002 its interface
             if state.is_world_process_zero:
                 report(state.global_step, of=state.max_steps)
+            _got_on(is_last=True)
 
     return ProgressCallback()
 
@@ -138,12 +152,14 @@ def for_lightning() -> Any:
         """Reports after batches and at the end."""
 
         def on_train_batch_end(self, trainer: Any, *_: Any, **__: Any) -> None:
+            _got_on()
             if trainer.is_global_zero:
                 _report_named(trainer.global_step, _steps_of(trainer), dict(trainer.callback_metrics))
 
         def on_train_end(self, trainer: Any, *_: Any) -> None:
             if trainer.is_global_zero:
                 _report_named(trainer.global_step, _steps_of(trainer), dict(trainer.callback_metrics))
+            _got_on(is_last=True)
 
     return ProgressCallback()
 

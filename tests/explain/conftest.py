@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import os
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import accounts, profiles, trainplane
+from lab import accounts, profiles, reference, trainplane
 from tests.explain.failures import NAMESPACE, STRICT, surroundings
 from tests.sdk.kubernetes.stage import Stage
+from tests.sdk.local.documents import write_runtimes
+from trainplane.client.backends.process import ProcessBackend
+from trainplane.client.types.backends import LocalProcessBackendConfig, TrainingRuntimeSource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
 
     from lab.cluster import Cluster
+    from trainplane.client.backends.local.backend import LocalBackend
 
 USER = "practitioner"
 READS = [
@@ -28,17 +33,40 @@ READS = [
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    (cluster,) = profiles.up("node", f"explain-{os.getpid()}", owned=True)
-    try:
-        trainplane.install(cluster)
+    with profiles.node_with(trainplane.install, "explain") as cluster:
         yield cluster
-    finally:
-        cluster.down()
+
+
+@pytest.fixture(scope="session")
+def reference_cluster() -> Iterator[Cluster]:
+    """Return the same with the reference's controller in place of ours."""
+    with profiles.node_with(reference.install, "explain-reference") as cluster:
+        yield cluster
 
 
 @pytest.fixture
 async def stages(cluster: Cluster) -> AsyncIterator[dict[str, Stage]]:
     """Return the user's view of both namespaces."""
+    async with _staged(cluster) as found:
+        yield found
+
+
+@pytest.fixture
+async def reference_stages(reference_cluster: Cluster) -> AsyncIterator[dict[str, Stage]]:
+    """Return the same where the reference is."""
+    async with _staged(reference_cluster) as found:
+        yield found
+
+
+@pytest.fixture
+def backend(tmp_path: Path) -> LocalBackend:
+    """Return a backend of local processes, with runtimes and a state of its own."""
+    sources = TrainingRuntimeSource([str(write_runtimes(tmp_path / "runtimes"))])
+    return ProcessBackend(LocalProcessBackendConfig(runtime_source=sources, state=tmp_path / "state"))
+
+
+@asynccontextmanager
+async def _staged(cluster: Cluster) -> AsyncIterator[dict[str, Stage]]:
     restricted = {"pod-security.kubernetes.io/enforce": "restricted"}
     found: dict[str, Stage] = {}
     for name, labels in ((NAMESPACE, {}), (STRICT, restricted)):

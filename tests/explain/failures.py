@@ -63,7 +63,7 @@ class Failure:
         return {
             "apiVersion": "trainer.kubeflow.org/v1alpha1",
             "kind": "TrainingRuntime",
-            "metadata": {"name": self.name},
+            "metadata": {"name": self.name, "labels": {"trainer.kubeflow.org/framework": "plain"}},
             "spec": {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": jobs}}},
         }
 

@@ -13,11 +13,9 @@ import msgspec
 import pytest
 
 from tests.explain.drawing import draw
-from tests.sdk.local.documents import printed, write_runtimes
+from tests.sdk.local.documents import printed
 from tests.size import sized
 from trainplane.api.moments import read_moment
-from trainplane.client.backends.process import ProcessBackend
-from trainplane.client.types.backends import LocalProcessBackendConfig, TrainingRuntimeSource
 from trainplane.explain.bundle import read_bundle, write_bundle
 from trainplane.explain.explain import explain
 from trainplane.explain.facts import Facts, Line
@@ -26,8 +24,6 @@ from trainplane.explain.faults import first
 from trainplane.explain.pods import index_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.explain.drawing import Case
     from tests.suite import SuiteReport
     from trainplane.client.backends.local.backend import LocalBackend
@@ -39,12 +35,6 @@ COUNT = sized(29, full=200, small=12)
 TOGETHER = 4
 """Jobs at once."""
 SHARE, WRONG = 0.95, 0.01
-
-
-@pytest.fixture
-def backend(tmp_path: Path) -> LocalBackend:
-    sources = TrainingRuntimeSource([str(write_runtimes(tmp_path / "runtimes"))])
-    return ProcessBackend(LocalProcessBackendConfig(runtime_source=sources, state=tmp_path / "state"))
 
 
 @pytest.mark.timeout(1800)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab import profiles, trainplane
-from tests.sdk.kubernetes.stage import Stage
+from tests.sdk.kubernetes.stage import Stage, staged
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -19,19 +17,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def node_with_operator() -> Iterator[Cluster]:
-    (cluster,) = profiles.up("node", f"progress-{os.getpid()}", owned=True)
-    try:
-        trainplane.install(cluster)
+    with profiles.node_with(trainplane.install, "progress") as cluster:
         yield cluster
-    finally:
-        cluster.down()
 
 
 @pytest.fixture
 async def stage(node_with_operator: Cluster) -> AsyncIterator[Stage]:
-    """Return a namespace of the test's own with a backend; it is deleted afterwards, without waiting."""
-    namespace = f"progress-{uuid.uuid4().hex[:8]}"
-    node_with_operator.kubectl("create", "namespace", namespace)
-    async with Stage(node_with_operator, namespace) as stage:
+    async with staged(node_with_operator, "progress") as stage:
         yield stage
-    node_with_operator.kubectl("delete", "namespace", namespace, "--wait=false")

@@ -223,6 +223,8 @@ STATUS_FILE: Final = "TRAINPLANE_STATUS_FILE"
 """Where a job on this machine, which has no server to report to, writes its progress; a variable of ours."""
 STATUS_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
 STATUS_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"  # noqa: S105 the name of a variable, not a secret
+STALL_SECONDS: Final = "TRAINPLANE_STALL_SECONDS"
+"""After how many seconds without progress a training prints where it stands."""
 
 # --- volumes, mounts, files
 

@@ -415,7 +415,8 @@ _TABLE: Final = (
     TroubleClass(
         "Hang",
         "stands still: no output for much longer than it used to take",
-        "see where it stands (py-spy dump --pid 1); a deadlock, a lost data source or a skipped collective",
+        "see where it stands: who calls trainplane.progress has it in the log, else py-spy dump --pid 1; "
+        "a deadlock, a lost data source or a skipped collective",
         _PACE,
         part="unclear",
         certainty="likely",

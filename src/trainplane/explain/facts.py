@@ -48,7 +48,7 @@ class Facts:
     workload: Tree | None = None
     """Kueue's Workload of it."""
     nodes: Sequence[Tree] = ()
-    """The nodes that its pods are on."""
+    """The nodes that its pods are on; where one waits for a node, those that it could be on."""
     view: Tree | None = None
     """The hub's view of it, if it is dispatched."""
     queue: Tree | None = None

@@ -20,6 +20,7 @@ from trainplane.explain.facts import MOST_LOGS
 from trainplane.explain.faults import CLOCKS, fault_of, first, is_sure, kept_fault, step_of
 from trainplane.explain.phrasing import of_class, of_fault, where_of
 from trainplane.explain.pods import container_of, end_of, former_end_of, index_of, name_of
+from trainplane.explain.stacks import read_stand
 from trainplane.explain.waiting import explain_wait
 
 if TYPE_CHECKING:
@@ -178,11 +179,12 @@ def _silent(facts: Facts, told: list[Told]) -> Explanation | None:
         return None
     ((step, pod),) = silent.items()
     witness = next(one for one in told if one.fault.cause == "CollectiveTimeout")
+    stand = read_stand([line.text for line in facts.logs.get(step, ())])
     found = of_class(
         "Failed",
         "Hang",
         step,
-        detail=f"{witness.step} and others waited for it in vain",
+        detail=f"{witness.step} and others waited for it in vain{f'; it stood in {stand}' if stand else ''}",
         reason="Hang",
         where=where_of(step, pod),
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LINES, clean_lines, tame
 from trainplane.explain.signatures import match_exception, match_line
+from trainplane.explain.stacks import without_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,7 +88,7 @@ class _Raised(NamedTuple):
 
 def read_log(lines: Sequence[str]) -> LogReading:
     """Return what the last lines of a log say."""
-    reading = _read([tame(line) for line in lines[-SEARCHED_LINES:]])
+    reading = _read(without_stacks([tame(line) for line in lines[-SEARCHED_LINES:]]))
     return reading._replace(lines=tuple(clean_lines(reading.lines)))
 
 

@@ -18,6 +18,7 @@ from trainplane.explain.explanation import Explanation
 from trainplane.explain.phrasing import NOWHERE, of_class, where_of
 from trainplane.explain.places import TRAINING
 from trainplane.explain.pods import index_of, name_of, phase_of
+from trainplane.explain.stacks import read_stand
 from trainplane.explain.timeline import last_start, timeline_of
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _TIMES: Final = 10
 """How many times the longest gap so far a silence must last."""
 _GAPS: Final = 5
 """Gaps that a pace is made of, at least."""
+_SHOWN: Final = 4
+"""Nodes whose place is told."""
 _STEP: Final = re.compile(r"(?i)\b(?:step|iter|iteration|batch)\W{0,3}(\d{1,12})\b")
 
 
@@ -81,7 +84,26 @@ def explain_pace(facts: Facts, now: datetime) -> Explanation | None:
     """Return whether nodes stand still, or one is behind; None if all get on, as far as their logs tell."""
     steps = facts.steps()
     ranks = {step: facts.logs.get(step, ()) for step, pod in steps.items() if _trains(pod)}
-    return _hang(facts, ranks, now) or _straggler(facts, ranks)
+    return _stand(facts, ranks) or _hang(facts, ranks, now) or _straggler(facts, ranks)
+
+
+def _stand(facts: Facts, ranks: dict[str, Sequence[Line]]) -> Explanation | None:
+    """Return where nodes stand that have printed their stacks and nothing since: one that waits for no other, first."""
+    stands = {step: stand for step, lines in ranks.items() if (stand := read_stand([line.text for line in lines]))}
+    if not stands:
+        return None
+    alone = [step for step, stand in stands.items() if not stand.waits]
+    culprit = alone[0] if len(alone) == 1 else ""
+    told = sorted(stands.items(), key=lambda one: one[0] != culprit)
+    detail = "; ".join(f"{step} stands in {stand}" for step, stand in told[:_SHOWN])
+    return of_class(
+        "Running",
+        "Hang",
+        culprit or facts.name,
+        detail=detail,
+        source=f"stacks of {told[0][0]}",
+        where=_place(facts, culprit),
+    )
 
 
 def _hang(facts: Facts, ranks: dict[str, Sequence[Line]], now: datetime) -> Explanation | None:

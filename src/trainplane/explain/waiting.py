@@ -12,6 +12,7 @@ from trainplane.explain.creation import class_by_words, explain_creation
 from trainplane.explain.faults import fault_of, first, is_sure
 from trainplane.explain.phrasing import of_class, of_fault, where_of
 from trainplane.explain.pods import attempt_of, name_of, phase_of, wait_of
+from trainplane.explain.room import name_excess
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -77,6 +78,8 @@ def _of_wait(facts: Facts, step: str, pod: Tree, trouble: Trouble) -> Explanatio
     if cause == "ImagePull" and not words:
         events = explain_creation(facts, about={name_of(pod)})
         words = events.detail if events else words
+    if cause == "Unschedulable" and (excess := name_excess(pod, facts.nodes)):
+        words = f"{excess}: {words}"
     return of_class(
         "Starting",
         cause,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from contextlib import aclosing, suppress
+import uuid
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from lab.images import reference as image
@@ -136,6 +137,16 @@ class Stage:
                 into.append(line)
                 if len(into) >= count:
                     return
+
+
+@asynccontextmanager
+async def staged(cluster: Cluster, name: str) -> AsyncIterator[Stage]:
+    """Make a namespace of the test's own with a backend; it is deleted afterwards, without waiting."""
+    namespace = f"{name}-{uuid.uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", namespace)
+    async with Stage(cluster, namespace) as stage:
+        yield stage
+    cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 def texts(lines: list[LogLine], step: str) -> list[str]:

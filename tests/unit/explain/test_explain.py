@@ -267,3 +267,23 @@ def test_any_facts_are_explained() -> None:
         told = explain(known, NOW)
         assert told.summary
         assert str(told)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "told"),
+    [
+        ({"requests": {"cpu": "100"}}, [{"cpu": "8"}], "it asks for 100 cpu, and the largest node has 8"),
+        ({"limits": {"nvidia.com/gpu": "8"}}, [{"cpu": "8"}, {}], "it asks for 8 nvidia.com/gpu, and no node has any"),
+        ({"requests": {"cpu": "8"}}, [{"cpu": "8"}], ""),
+        ({"requests": {"cpu": "8"}}, [], ""),
+        ({"requests": {"cpu": "many"}, "limits": 7}, [{"cpu": []}, {"cpu": "1"}], ""),
+    ],
+)
+def test_what_no_node_has_is_named(asked: Any, nodes: list[Any], told: str) -> None:
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
+    late = pod(0, "Pending", spec={"containers": [{"name": "node", "resources": asked}]})
+    late["status"] = {"phase": "Pending", "conditions": [waits]}
+    machines = [{"metadata": {"name": "a"}, "status": {"allocatable": one}} for one in nodes]
+    found = explain(facts(late, nodes=machines), NOW)
+    assert (found.cause, found.detail.partition(": ")[0] if told else "") == ("Unschedulable", told)
+    assert told or found.detail == "0/1 nodes are available"

@@ -155,6 +155,7 @@ def _job_stub() -> dict[str, File]:
         "client/__init__.py": here / "job_stub.py",
         "progress.py": room / "progress.py",
         "client/reporting.py": room / "client" / "reporting.py",
+        "client/standing.py": room / "client" / "standing.py",
         "api/__init__.py": room / "api" / "__init__.py",
         "api/names.py": room / "api" / "names.py",
     }

@@ -48,8 +48,9 @@ WRITES_PER_SECOND: Final = 200
 """Writes of progress of all TrainJobs together: what an API server of two cores takes beside its other work."""
 CATCH_UP_SECONDS: Final = 5.0
 """When to look again if the mirror is behind what the API server has; its next news of the TrainJob comes sooner."""
-SPREAD: Final = 0.5
-"""Seconds within which a replica takes its turn where another wrote last: of two at once, one would ask in vain."""
+YIELD: Final = (0.75, 1.75)
+"""Seconds that a replica waits longer where another wrote last, which goes first if it has a report: of two that write
+at once, one asks in vain. So long it takes on a busy machine until a write is seen everywhere."""
 WRITERS: Final = 16
 """Writes at once: progress gives way to work, and 16 bring 2,000 TrainJobs' reports in some seconds."""
 CONTROLLER: Final = "progress_controller"
@@ -172,7 +173,8 @@ class Reports:
         interval = self.interval
         left = self._written.get(key, now - interval) + interval - now
         if left > 0 and not (self._closing or is_finished(seen.conditions or ())):
-            return RequeueAfter(left + self._random.uniform(0, SPREAD) if key in self._by_others else left)
+            another_was_last = self._by_others.get(key) == self._written[key]
+            return RequeueAfter(left + self._random.uniform(*YIELD) if another_was_last else left)
         if self._behind.get(key) == entry.resource_version:
             return RequeueAfter(CATCH_UP_SECONDS)
         if self._gives_way(key, held, seen):

@@ -301,7 +301,7 @@ def test_what_is_shipped_of_ours_is_python_3_8(laptop: Laptop) -> None:
     laptop.write("uses2.py", "def train():\n    import trainplane\n")
     shipment = ship(laptop.function("uses2"))
     ours = [path.removeprefix("fallback/") for path in shipment.files if path.startswith("fallback/")]
-    assert len(ours) == 7
+    assert len(ours) == 8
     for file in (job_stub, progress, reporting, names):
         ast.parse(Path(str(file.__file__)).read_text(), feature_version=(3, 8))
     assert job_stub.DATASET_PATH == names.PATH_DATASET

@@ -69,3 +69,16 @@ async def test_a_fault_that_is_kept_spares_the_logs(stage: Stage) -> None:
     assert cause is not None
     assert (cause.kind, cause.log_tail) == ("PythonError", tuple(TRACEBACK))
     assert len(stage.server.requests) - before == 3
+
+
+async def test_where_a_pod_waits_for_a_node_all_nodes_are_looked_at(stage: Stage) -> None:
+    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available"}
+    asks = {"name": "node", "resources": {"requests": {"cpu": "100", "memory": "1Gi"}}}
+    stage.job()
+    stage.pod(0, "Pending", spec={"containers": [asks]}, status={"conditions": [waits]})
+    for name, cpu in (("a", "7910m"), ("b", "4")):
+        room = {"allocatable": {"cpu": cpu, "memory": "8Gi"}}
+        stage.server.put(NODES, {"metadata": {"name": name}, "status": room})
+    told = explain(await stage.backend.collect("a"), datetime.now(UTC))
+    assert (told.cause, told.step) == ("Unschedulable", "node-0")
+    assert told.detail.startswith("it asks for 100 cpu, and the largest of 2 nodes has 7910m: 0/2 nodes")

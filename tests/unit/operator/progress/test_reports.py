@@ -222,6 +222,18 @@ async def test_two_replicas_write_no_more_than_one(seed: int) -> None:
         assert here.stored <= 7
 
 
+@pytest.mark.parametrize("seed", range(5))
+async def test_two_replicas_take_turns_also_where_news_is_slow(seed: int) -> None:
+    """Found by the load test: of 2,000 TrainJobs one write in nine was refused: the other's was before."""
+    random = Random(seed)  # noqa: S311 a test
+    async with scene(2) as here:
+        for _ in range(360):  # half an hour, a report every five seconds; each hears of the other's up to 0.7 s late
+            random.choice(here.replicas).report(random.randrange(100))
+            await here.run(random.uniform(4.5, 5.5), step=0.7)
+        assert here.stored >= 120
+        assert here.writes - here.stored <= here.stored * 0.05
+
+
 async def test_two_replicas_at_the_same_moment_write_one() -> None:
     async with scene(2) as here:
         for percent, replica in enumerate(here.replicas, 1):
