@@ -36,6 +36,9 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	  --python-platform x86_64-manylinux_2_28 --override lab/images/callbacks-override.in \
+	  lab/images/callbacks.in --output-file lab/images/callbacks.txt
 
 .PHONY: format
 format: $(VENV) ## format the code
@@ -138,8 +141,14 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
 	$(LIVE) --suite sdk tests/sdk
 
+CALLBACKS := build/callbacks/stamp
+$(CALLBACKS): lab/images/callbacks.txt $(VENV)
+	$(UV) pip install --quiet --target build/callbacks --python-version 3.13 \
+	  --python-platform x86_64-manylinux_2_28 --no-deps --require-hashes --requirement $<
+	@touch $@
+
 .PHONY: progress
-progress: engines images $(OFFICIAL) ## pods that report: the official SDK, ours, those who may not, and many at once (FULL=1: 2,000)
+progress: engines images $(OFFICIAL) $(if $(filter 1,$(FULL)),$(CALLBACKS)) ## pods that report: the official SDK, ours, those who may not, and many at once (FULL=1: 2,000)
 	$(LIVE) --suite progress tests/progress
 
 .PHONY: bench

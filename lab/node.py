@@ -23,15 +23,15 @@ _READY_SECONDS = 120
 _COREDNS_READY_PORT = 8181
 
 
-def install(cluster: Cluster) -> None:
-    """Add the node and wait until it is Ready and its DNS answers."""
+def install(cluster: Cluster, **kubelet: Any) -> None:
+    """Add the node and wait until it is Ready and its DNS answers; `kubelet` overrides settings of its kubelet."""
     cluster.sandbox.make_cgroups()
     _start_containerd(cluster)
     _write_network(cluster)
-    _start_kubelet(cluster)
+    _start_kubelet(cluster, kubelet)
     _start_proxy(cluster)
     _start_dns(cluster)
-    _wait_ready(cluster)
+    wait_ready(cluster)
 
 
 def load(cluster: Cluster, archive: Path, name: str) -> None:
@@ -77,7 +77,7 @@ def _write_network(cluster: Cluster) -> None:
     cluster.sandbox.run(["sh", "-euc", script], stdin=json.dumps(network))
 
 
-def _start_kubelet(cluster: Cluster) -> None:
+def _start_kubelet(cluster: Cluster, others: dict[str, Any]) -> None:
     pki = cluster.folder / "pki"
     kubeconfig = cluster.user("kubelet", f"system:node:{NAME}", ("system:nodes",))
     serving = cluster.issue_serving("kubelet-serving", f"system:node:{NAME}", hosts=(cluster.address, NAME))
@@ -111,7 +111,7 @@ def _start_kubelet(cluster: Cluster) -> None:
         "nodeStatusUpdateFrequency": "5s",
     }
     path = cluster.folder / "kubelet.yaml"
-    path.write_text(yaml.safe_dump(settings))
+    path.write_text(yaml.safe_dump(settings | others))
     command = [
         binary("kubelet"),
         f"--config={path}",
@@ -155,7 +155,9 @@ def _start_dns(cluster: Cluster) -> None:
     cluster.start("coredns", [binary("coredns"), "-conf", str(path)])
 
 
-def _wait_ready(cluster: Cluster) -> None:
+def wait_ready(cluster: Cluster) -> None:
+    """Wait until the node is Ready and its DNS answers."""
+
     def ready() -> bool:
         path = '-o=jsonpath={.status.conditions[?(@.type=="Ready")].status}'
         return cluster.kubectl("get", "node", NAME, path, check=False).stdout == "True"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lab import chart, jobset, kwok, node, reference
 from lab.cluster import Cluster
@@ -82,10 +82,15 @@ def up(profile: str, name: str, *, owned: bool = False) -> tuple[Cluster, ...]:
 
 
 @contextmanager
-def node_with(install: Callable[[Cluster], object], name: str) -> Iterator[Cluster]:
-    """Bring up a cluster with a node and install something more; all of it ends with the context or the test run."""
-    (cluster,) = up("node", f"{name}-{os.getpid()}", owned=True)
+def node_with(install: Callable[[Cluster], object], name: str, **kubelet: Any) -> Iterator[Cluster]:
+    """Bring up a cluster with a node and install something more; all of it ends with the context or the test run.
+
+    `kubelet` overrides settings of the node's kubelet.
+    """
+    cluster = Cluster.up(f"{name}-{os.getpid()}", owned=True)
     try:
+        _control(cluster)
+        node.install(cluster, **kubelet)
         install(cluster)
         yield cluster
     finally:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.backend import LocalBackend
 
 USER = "practitioner"
+STRICT_KUBELET = {"localStorageCapacityIsolation": True, "volumeStatsAggPeriod": "5s"}
+"""One that evicts pods which write more than they may, and looks often."""
 READS = [
     {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs", "trainingruntimes"], "verbs": ["*"]},
     {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
@@ -33,14 +35,14 @@ READS = [
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "explain") as cluster:
+    with profiles.node_with(trainplane.install, "explain", **STRICT_KUBELET) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def reference_cluster() -> Iterator[Cluster]:
     """Return the same with the reference's controller in place of ours."""
-    with profiles.node_with(reference.install, "explain-reference") as cluster:
+    with profiles.node_with(reference.install, "explain-reference", **STRICT_KUBELET) as cluster:
         yield cluster
 
 

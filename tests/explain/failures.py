@@ -171,6 +171,8 @@ FAILURES: Final = (
             container={"resources": {"limits": {"memory": "48Mi"}}}),
     Failure("disk", "DiskFull", python('open("/data/x", "wb").write(bytes(8 << 20))'),
             **_emptied("data", emptyDir={"medium": "Memory", "sizeLimit": "1Mi"})),
+    Failure("evicted", "Evicted", python('open("/data/x", "wb").write(bytes(8 << 20))\ntime.sleep(600)'),
+            **_emptied("data", emptyDir={"sizeLimit": "1Mi"})),
     Failure("port", "PortTaken", python('a = socket.create_server(("", 29500))\nsocket.create_server(("", 29500))')),
     Failure("permission", "PermissionDenied", python('open("/etc/x", "w")'),
             pod={"securityContext": {"runAsUser": 1000}}),

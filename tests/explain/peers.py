@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.sdk.official.sdk import Sdk
 
 Pieces = list[str]
+PEERS: Final = ("kubectl", "reference", "official_sdk")
 
 FACTS: Final = {
     "traceback": r"KeyError",
@@ -39,7 +40,7 @@ FACTS: Final = {
     "crash-loop": r"ValueError: no rows",
     "memory": r"OOMKilled|more memory than",
     "disk": r"No space left",
-    "evicted": r"(?i)evicted",
+    "evicted": r"(?i)usage of emptydir volume|was evicted",
     "port": r"already in use",
     "permission": r"Permission denied",
     "file": r"No such file or directory: '/workspace/dataset",

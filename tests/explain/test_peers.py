@@ -15,7 +15,7 @@ from lab import accounts
 from tests.explain.conftest import USER
 from tests.explain.failures import FAILURES, NAMESPACE, WITH_TORCH
 from tests.explain.making import explained, make, remove_pods, stage_of
-from tests.explain.peers import by_sdk, described, is_named, statuses
+from tests.explain.peers import PEERS, by_sdk, described, is_named, statuses
 from tests.sdk.official.sdk import Sdk
 from tests.size import sized
 
@@ -30,7 +30,6 @@ FEW = ("traceback", "exit-code", "memory", "image", "unschedulable", "quota", "s
 COMPARED = sized([one for one in FAILURES if one.name in FEW], full=[*FAILURES, *WITH_TORCH])
 LATER = sized(0.0, full=60.0)
 """Seconds after which they are asked again when pods are gone."""
-PEERS = ("kubectl", "reference", "official_sdk")
 
 
 @pytest.mark.timeout(900)

@@ -219,10 +219,11 @@ def _absent(facts: Facts, chosen: Told) -> Explanation | None:
     if waits is not None and waits.step != chosen.step:
         return replace(waits, state="Failed")
     joined = next((found for line in reversed(chosen.fault.log) if (found := _JOINED.search(line))), None)
-    there = sum(_trains(pod) for pod in facts.steps().values())
+    wanted = trees.number(facts.job, "spec", "trainer", "numNodes") or 0
+    there = max(wanted, sum(_trains(pod) for pod in facts.steps().values()))  # when pods are gone, what was asked for
     if joined and there and int(joined[2]) > there and _processes(facts) == 1:
         wrong = msgspec.structs.replace(chosen.fault, cause="WrongWorldSize")
-        return of_fault(wrong, chosen.step, "likely", (Evidence("pods", f"{there} nodes of the training were there"),))
+        return of_fault(wrong, chosen.step, "likely", (Evidence("TrainJob", f"it has {there} nodes"),))
     return None
 
 

@@ -22,7 +22,7 @@ from trainplane.api.trainjob import FirstFault
 from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LINES, clean, clean_lines
 from trainplane.explain.logs import read_log
-from trainplane.explain.pods import Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
+from trainplane.explain.pods import STOPPED, Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -70,8 +70,6 @@ _BY_CODE: Final = {
     139: "NativeCrash",
     143: "Terminated",
 }
-_STOPPED: Final = frozenset({130, 137, 143})
-"""Exit codes of who is told to stop, and of who does not heed that."""
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 _INITIALIZERS: Final = frozenset({names.JOB_DATASET, names.JOB_MODEL})
 
@@ -185,7 +183,7 @@ _WITHOUT_LOG: Final = frozenset(_BY_POD.values())
 
 def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
     target = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget"))
-    if target.get("status") == "True" and end.exit_code in {None, *_STOPPED}:
+    if target.get("status") == "True" and end.exit_code in {None, *STOPPED}:
         return _BY_POD.get(str(trees.text(target, "reason")), "NodeLost")
     if end.exit_code is None:
         return _BY_POD.get(end.reason, "Unknown")

@@ -29,6 +29,8 @@ _BY_CODE: Final = {
     "NoNodeFits": "Unschedulable",
 }
 """By the codes of the hub's answer; the others mean that it waits for quota."""
+_OUT_OF_SYNC: Final = "is out of sync with its user job"
+"""In Kueue's words."""
 
 
 def is_held(job: Tree, view: Tree | None = None) -> bool:
@@ -43,6 +45,9 @@ def is_held(job: Tree, view: Tree | None = None) -> bool:
 
 def explain_hold(facts: Facts) -> Explanation:
     """Return why a TrainJob is held."""
+    differs = _out_of_sync(facts)
+    if differs is not None:
+        return differs
     answer = next((one for one in trees.entries(facts.queue, "causes") if one.get("blocks", True)), None)
     if answer is not None:
         cause = _BY_CODE.get(str(answer.get("code")), "Queued")
@@ -56,6 +61,21 @@ def explain_hold(facts: Facts) -> Explanation:
         return told
     detail = trees.text(facts.view, "status", "reason") or f"it waits for quota in queue {queue}"
     return of_class("Held", "Queued", facts.name, detail=detail, source="queue")
+
+
+def _out_of_sync(facts: Facts) -> Explanation | None:
+    """Return that a worker made other pods of a TrainJob than the hub and sent it back, by Kueue's last Warning."""
+    warnings = [
+        str(event.get("message"))
+        for event in facts.events
+        if event.get("type") == "Warning" and trees.text(event, "involvedObject", "kind") == "Workload"
+    ]
+    checks = trees.entries(facts.workload, "status", "admissionChecks")
+    told = [str(check.get("message")) for check in checks if check.get("state") == "Retry"] or warnings[-1:]
+    message = next((one for one in told if _OUT_OF_SYNC in one), None)
+    if message is None:
+        return None
+    return of_class("Held", "RuntimeDiffers", facts.name, detail=message, source="Workload", certainty="likely")
 
 
 def _workload(facts: Facts) -> Explanation | None:

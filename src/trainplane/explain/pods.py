@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 STARTED: Final = frozenset({"Running", "Succeeded"})
 """Phases of a pod whose containers were all started."""
 ENDED: Final = frozenset({"Succeeded", "Failed"})
+GIVEN_UP: Final = frozenset({"DeletionByTaintManager", "DeletionByPodGC", "DeletionByDeviceTaintManager"})
+"""Reasons of DisruptionTarget by which a pod is given up with its node, whose kubelet may never tell how it ended."""
+
+STOPPED: Final = frozenset({130, 137, 143})
+"""Exit codes of who is told to stop, and of who does not heed that."""
+_ERROR: Final = "Error"
 
 
 def index_of(pod: Tree) -> PodIndex | None:
@@ -75,6 +81,13 @@ def newest(pods: Iterable[Tree]) -> dict[PodIndex, Tree]:
     return dict(sorted(found.items()))
 
 
+def is_given_up(pod: Tree) -> bool:
+    """Return whether a pod is given up with its node: what its status says of containers is from before."""
+    target = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget"))
+    known = target.get("status") == "True" and trees.text(target, "reason") in GIVEN_UP
+    return known and phase_of(pod) not in ENDED
+
+
 def container_of(pod: Tree) -> Tree | None:
     """Return the container of a pod that does its work: `node`, else the one named as the role, else the first."""
     containers = trees.entries(pod, "spec", "containers")
@@ -127,9 +140,11 @@ def trouble_of(pod: Tree) -> Trouble | None:
 def end_of(pod: Tree) -> Trouble | None:
     """Return how a pod, or the present run of one of its containers, ended, if badly."""
     found = [end for status in _statuses(pod) if (end := _end(status, "state"))]
-    if found:
-        return min(found, key=lambda end: end.moment or BEGINNING)
-    return _pod_end(pod)
+    whole = _pod_end(pod)
+    stopped = whole is not None and whole.reason != _ERROR and all(end.exit_code in STOPPED for end in found)
+    if not found or stopped:
+        return whole
+    return min(found, key=lambda end: end.moment or BEGINNING)
 
 
 def former_end_of(pod: Tree) -> Trouble | None:
@@ -165,7 +180,7 @@ def _end(status: Tree, state: str) -> Trouble | None:
     if not code:
         return None
     return Trouble(
-        trees.text(ended, "reason") or "Error",
+        trees.text(ended, "reason") or _ERROR,
         trees.text(ended, "message"),
         code,
         read_moment(ended.get("finishedAt")),
@@ -175,7 +190,7 @@ def _end(status: Tree, state: str) -> Trouble | None:
 
 def _pod_end(pod: Tree) -> Trouble | None:
     """Return why a pod failed as a whole: evicted, preempted, past its deadline, its machine lost."""
-    if phase_of(pod) != "Failed":
+    if phase_of(pod) != "Failed" and not is_given_up(pod):
         return None
     status = trees.fields(pod, "status")
     target = trees.fields(status, "conditions", ("type", "DisruptionTarget"))
@@ -185,4 +200,4 @@ def _pod_end(pod: Tree) -> Trouble | None:
         return Trouble(reason, message, moment=moment)
     if target.get("status") == "True":
         return Trouble(trees.text(target, "reason") or "Disrupted", trees.text(target, "message"), moment=moment)
-    return Trouble("Error", message)
+    return Trouble(_ERROR, message)

@@ -11,7 +11,7 @@ from trainplane.explain.cleaning import clean
 from trainplane.explain.creation import class_by_words, explain_creation
 from trainplane.explain.faults import fault_of, first, is_sure
 from trainplane.explain.phrasing import of_class, of_fault, where_of
-from trainplane.explain.pods import attempt_of, name_of, phase_of, wait_of
+from trainplane.explain.pods import attempt_of, is_given_up, name_of, phase_of, wait_of
 from trainplane.explain.room import name_excess
 
 if TYPE_CHECKING:
@@ -92,6 +92,6 @@ def _of_wait(facts: Facts, step: str, pod: Tree, trouble: Trouble) -> Explanatio
 
 
 def _runs(pod: Tree) -> bool:
-    return any(
+    return not is_given_up(pod) and any(
         "running" in trees.fields(status, "state") for status in trees.entries(pod, "status", "containerStatuses")
     )

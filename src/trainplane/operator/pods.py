@@ -16,6 +16,7 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.api.podindex import PodIndex, as_number, read_index
+from trainplane.explain.pods import GIVEN_UP
 from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.resource import Key
@@ -208,8 +209,16 @@ class SeenPod(_Part, frozen=True):
 
     @property
     def is_damaged(self) -> bool:
-        """Whether it, or a run of one of its containers, ended badly."""
-        return self.status.phase == "Failed" or bool(self.bad_ends)
+        """Whether it, or a run of one of its containers, ended badly, or it is given up with its node."""
+        return self.status.phase == "Failed" or bool(self.bad_ends) or self.is_given_up
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is given up with its node, whose kubelet may never tell how it ended."""
+        return not self.is_done and any(
+            one.type == "DisruptionTarget" and one.status == "True" and one.reason in GIVEN_UP
+            for one in self.status.conditions
+        )
 
     @property
     def bad_ends(self) -> list[datetime]:

@@ -73,6 +73,18 @@ def test_more_nodes_are_waited_for_than_there_are() -> None:
     assert (told.cause, told.step) == ("WrongWorldSize", "node-0")
 
 
+def test_nodes_that_were_asked_for_are_not_too_many() -> None:
+    error = "torch.distributed.DistStoreError: Timed out after 3 seconds waiting for clients. 1/3 clients joined."
+    three = {"spec": {"trainer": {"numNodes": 3}}}
+    late = facts(pod(0, "Failed", state=ended(1)), failed=True, job=three, logs={"node-0": traceback(error)})
+    assert explain(late, NOW).cause == "RendezvousTimeout"
+    kept = {"cause": "RendezvousTimeout", "step": "node", "pod": "a-node-0-0-x", "exitCode": 1, "log": [error]}
+    one = {**three, "spec": {"trainer": {"numNodes": 1}}}
+    gone = facts(failed=True, job=one)
+    gone = Facts({**gone.job, "status": {**gone.job["status"], "firstFault": kept}})
+    assert (explain(gone, NOW).cause, explain(gone, NOW).step) == ("WrongWorldSize", "node-0")
+
+
 def test_who_did_not_join_because_its_image_is_missing_is_the_cause() -> None:
     error = "torch.distributed.DistStoreError: Timed out after 3 seconds waiting for clients. 1/2 clients joined."
     absent = pod(1, "Pending", state=waiting("ImagePullBackOff", "Back-off pulling image"))
@@ -164,6 +176,19 @@ def test_held() -> None:
     preempted = {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "by a higher priority"}
     told = explain(facts(job=queued, workload={"status": {"conditions": [preempted]}}), NOW)
     assert (told.state, told.cause) == ("Held", "PreemptedByKueue")
+
+
+def test_a_runtime_that_differs_on_a_worker() -> None:
+    """In Kueue 0.19's words; its Workload says no more of it once the job is sent again."""
+    words = 'Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch'
+    waits = {"spec": {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True}}
+    warned = {**event("Workload", "trainjob-a-1", "MultiKueue", words), "type": "Warning"}
+    told = explain(facts(job=waits, events=[warned]), NOW)
+    assert (told.state, told.cause, told.certainty, "w1" in told.summary) == ("Held", "RuntimeDiffers", "likely", True)
+    checks = {"status": {"admissionChecks": [{"name": "multikueue", "state": "Retry", "message": words}]}}
+    assert explain(facts(job=waits, workload=checks), NOW).cause == "RuntimeDiffers"
+    later = {**event("Workload", "trainjob-a-1", "Pending", "no quota"), "type": "Warning"}
+    assert explain(facts(job=waits, events=[warned, later]), NOW).cause != "RuntimeDiffers"
 
 
 def test_a_worker_that_the_hub_cannot_reach() -> None:
@@ -287,3 +312,26 @@ def test_what_no_node_has_is_named(asked: Any, nodes: list[Any], told: str) -> N
     found = explain(facts(late, nodes=machines), NOW)
     assert (found.cause, found.detail.partition(": ")[0] if told else "") == ("Unschedulable", told)
     assert told or found.detail == "0/1 nodes are available"
+
+
+@pytest.mark.parametrize(
+    ("reason", "phase", "cause"),
+    [
+        ("DeletionByTaintManager", "Running", "NodeLost"),
+        ("DeletionByPodGC", "Pending", "NodeLost"),
+        ("EvictionByEvictionAPI", "Running", ""),
+        (["DeletionByPodGC"], "Running", ""),
+        ("DeletionByTaintManager", "Succeeded", ""),
+    ],
+)
+def test_a_pod_that_is_given_up_with_its_node(reason: Any, phase: str, cause: str) -> None:
+    """Its kubelet tells no more: its containers run for ever, by its status."""
+    lost = pod(0, phase, state={"running": {}}, spec={"nodeName": "a", "containers": [{"name": "node"}]})
+    target = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": "taint on a"}
+    lost["status"] |= {"conditions": [target]}
+    soon = datetime.fromisoformat(lost["metadata"]["creationTimestamp"]) + timedelta(seconds=5)
+    told = explain(facts(lost), soon)
+    assert (told.cause, told.step if cause else "") == (cause, "node-0" if cause else "")
+    if cause:
+        assert (told.node, told.detail) == ("a", "taint on a")
+        assert explain(facts(lost, failed=True), soon).cause == cause

@@ -163,3 +163,18 @@ def test_any_tree_is_read() -> None:
         if one is not None:
             assert msgspec.convert(msgspec.to_builtins(one), FirstFault) == one
             assert sentence(one)
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [(137, "Evicted"), (143, "Evicted"), (1, "ExitCode"), (None, "Evicted")],
+)
+def test_a_pod_that_its_kubelet_evicted_is_no_killed_container(code: int | None, cause: str) -> None:
+    """Found with a real kubelet: of an emptyDir that is too full it says so in the pod's reason, in no condition."""
+    evicted = pod(0, "Failed", state=ended(code) if code is not None else None)
+    evicted["status"] |= {"reason": "Evicted", "message": 'Usage of EmptyDir volume "data" exceeds the limit "1Mi". '}
+    fault = fault_of(evicted)
+    assert fault is not None
+    assert fault.cause == cause
+    if cause == "Evicted":
+        assert (fault.reason, "EmptyDir" in sentence(fault)) == ("Evicted", True)

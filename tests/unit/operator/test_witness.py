@@ -130,6 +130,19 @@ async def test_pods_that_are_told_to_stop_are_no_fault() -> None:
     assert "firstFault" not in status(world)
 
 
+async def test_a_pod_that_is_given_up_with_its_node_is_one_though_its_kubelet_says_no_more() -> None:
+    """Found by taking a node away: the Job gives the pod up, and nothing was kept of it."""
+    world = await started()
+    going = {"deletionTimestamp": "2026-01-01T00:04:30Z", "deletionGracePeriodSeconds": 30}
+    target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "a taint"}
+    name = world.pod_says(0, meta=going, conditions=[target])
+    failed(world)
+    await world.settle()
+    kept = status(world)["firstFault"]
+    assert (kept["cause"], kept["pod"], kept["node"]) == ("NodeLost", name, "machine-1")
+    assert "was lost with its node" in message(world)
+
+
 async def test_a_pod_that_had_failed_before_it_was_told_to_stop_is_one() -> None:
     world = await started()
     going = {"deletionTimestamp": "2026-01-01T00:04:30Z", "deletionGracePeriodSeconds": 30}
