@@ -9,6 +9,7 @@ Nothing is printed outside a TrainJob. This file is shipped like `reporting`: th
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import time
@@ -29,16 +30,37 @@ AGAIN: Final = 1.0
 """Seconds between two settings of the timer, which costs a tenth of a millisecond."""
 
 
-class Watch:
-    """Sets the timer."""
+class Timer:
+    """The interpreter's one timer; it is away while a process forks: the child would wait for its thread for ever."""
 
-    def __init__(
-        self,
-        clock: Callable[[], float] = time.monotonic,
-        set_timer: Callable[[float], None] = faulthandler.dump_traceback_later,
-        cancel: Callable[[], None] = faulthandler.cancel_dump_traceback_later,
-    ) -> None:
-        self._clock, self._set, self._cancel = clock, set_timer, cancel
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+        self._is_hooked = False
+
+    def set(self, seconds: float) -> None:
+        """Have the stacks printed after so many seconds."""
+        if not self._is_hooked and hasattr(os, "register_at_fork"):
+            self._is_hooked = True
+            os.register_at_fork(before=faulthandler.cancel_dump_traceback_later, after_in_parent=self._set_again)
+        self._seconds = seconds
+        faulthandler.dump_traceback_later(seconds)
+
+    def cancel(self) -> None:
+        """Have nothing printed."""
+        self._seconds = None
+        faulthandler.cancel_dump_traceback_later()
+
+    def _set_again(self) -> None:
+        if self._seconds is not None:
+            with contextlib.suppress(Exception):
+                faulthandler.dump_traceback_later(self._seconds)
+
+
+class Watch:
+    """Sets the timer as a training gets on."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, timer: Timer | None = None) -> None:
+        self._clock, self._timer = clock, timer or Timer()
         self._last: float | None = None
         self._set_at: float | None = None
         self._longest = 0.0
@@ -55,12 +77,12 @@ class Watch:
             self._gaps += 1
         self._last = now
         if is_last:
-            self._cancel()
+            self._timer.cancel()
             self._set_at = None
         elif self._set_at is None or now >= self._set_at + AGAIN or self._gaps == GAPS:
             self._set_at = now
             usual = self._longest if self._gaps >= GAPS else max(shortest, self._longest)
-            self._set(max(shortest, TIMES * usual))
+            self._timer.set(max(shortest, TIMES * usual))
 
 
 def _shortest() -> float:

@@ -10,16 +10,23 @@ import pytest
 
 from trainplane import progress
 from trainplane.api import names
-from trainplane.client.standing import AGAIN, GAPS, SHORTEST, TIMES, Watch
+from trainplane.client.standing import AGAIN, GAPS, SHORTEST, TIMES, Timer, Watch
 
 
-class Timer:
+class FakeTimer(Timer):
     """A clock, and what the timer was set to."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.now = 100.0
         self.left: list[float | None] = []
-        self.watch = Watch(lambda: self.now, self.left.append, lambda: self.left.append(None))
+        self.watch = Watch(lambda: self.now, self)
+
+    def set(self, seconds: float) -> None:
+        self.left.append(seconds)
+
+    def cancel(self) -> None:
+        self.left.append(None)
 
     def came(self, after: float = 0.0, *, is_last: bool = False) -> None:
         self.now += after
@@ -27,13 +34,13 @@ class Timer:
 
 
 @pytest.fixture
-def timer(monkeypatch: pytest.MonkeyPatch) -> Timer:
+def timer(monkeypatch: pytest.MonkeyPatch) -> FakeTimer:
     monkeypatch.setenv(names.STATUS_FILE, "/x")
     monkeypatch.delenv(names.STALL_SECONDS, raising=False)
-    return Timer()
+    return FakeTimer()
 
 
-def test_the_pace_is_the_trainings_own(timer: Timer) -> None:
+def test_the_pace_is_the_trainings_own(timer: FakeTimer) -> None:
     timer.came()
     assert timer.left == [TIMES * SHORTEST], "first steps compile"
     for _ in range(GAPS - 1):
@@ -47,14 +54,14 @@ def test_the_pace_is_the_trainings_own(timer: Timer) -> None:
     assert timer.left[-1] is None
 
 
-def test_steps_by_the_millisecond_set_it_once_a_second(timer: Timer) -> None:
+def test_steps_by_the_millisecond_set_it_once_a_second(timer: FakeTimer) -> None:
     for _ in range(2000):
         timer.came(0.001)
     assert len(timer.left) <= 2 / AGAIN + 2
     assert timer.left[-1] == SHORTEST
 
 
-def test_it_is_off_outside_a_trainjob_and_where_one_says_so(timer: Timer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_off_outside_a_trainjob_and_where_one_says_so(timer: FakeTimer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(names.STALL_SECONDS, "0")
     timer.came()
     monkeypatch.setenv(names.STALL_SECONDS, "often")
@@ -66,11 +73,12 @@ def test_it_is_off_outside_a_trainjob_and_where_one_says_so(timer: Timer, monkey
 
 
 def test_a_stream_without_a_file_stops_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_: float) -> None:
-        raise RuntimeError("sys.stderr is None")
+    class Refusing(Timer):
+        def set(self, seconds: float) -> None:
+            raise RuntimeError(f"sys.stderr is None, for {seconds} seconds")
 
     monkeypatch.setenv(names.STATUS_FILE, os.devnull)
-    monkeypatch.setattr(progress, "_watch", Watch(set_timer=refuse))
+    monkeypatch.setattr(progress, "_watch", Watch(timer=Refusing()))
     monkeypatch.setattr(progress, "update_trainjob_status", lambda *_: True)
     assert progress.report(1, of=2)
 
@@ -90,3 +98,26 @@ stands()
     assert said.startswith("Timeout (0:00:00.5")
     assert said.count("Timeout") == 1
     assert "in stands" in said
+
+
+def test_a_process_that_forks_does_not_hang_its_children() -> None:
+    """A child has no thread of the timer: to set it anew, or to end, it would wait for that one for ever."""
+    code = """
+import os, time
+from trainplane import progress
+for step in range(8):
+    progress.report(step, of=100)
+child = os.fork()
+if child == 0:
+    progress.report(9, of=100)
+    raise SystemExit(7)
+_, code = os.waitpid(child, 0)
+time.sleep(1)
+raise SystemExit(os.WEXITSTATUS(code))
+"""
+    here = {**os.environ, names.STATUS_FILE: os.devnull, names.STALL_SECONDS: "0.5"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=here, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 7
+    assert done.stderr.startswith("Timeout"), "the parent's timer is set again"
