@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.fleet import objects
 from tests.fleet.hub.stage import STEADY
 from trainplane.client.backends.kubernetes import KubernetesBackend
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 OTHER = "registry.invalid/train:2"
 
 
+@pytest.mark.full
 def test_what_a_worker_does_to_a_job_is_explained_from_the_hub(seen: Seen, real_worker: Cluster) -> None:
     team = seen.team
     for cluster in ("hub", "worker2"):
