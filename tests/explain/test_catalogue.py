@@ -14,6 +14,7 @@ import pytest
 
 from tests.explain.failures import FAILURES, NAMESPACE, WITH_TORCH
 from tests.explain.making import explained, explained_later, is_right, make, remove_pods, stage_of
+from tests.explain.peers import is_named
 from tests.explain.recorded import RECORDED
 from tests.sdk.kubernetes.stage import Stage
 from tests.size import sized
@@ -69,6 +70,9 @@ async def test_each_failure_is_named(stages: dict[str, Stage], report: SuiteRepo
     report.figure("confidently_wrong", wrong)
     report.figure("gone", len(gone))
     report.figure("named_right_when_gone", kept_right)
+    said = {one.name: explanation for one, explanation in zip(CATALOGUE, told, strict=True)}
+    for figure, answers in (("explain_named_with_pods", said), ("explain_named", said | gone)):
+        report.figure(figure, sum(is_named(one, [str(answers[one.name])]) for one in CATALOGUE))  # as others are judged
     lost = [row for row in report.rows if False in (row.get("right"), row.get("right_when_gone"))]
     assert wrong == 0, json.dumps(lost, indent=1)
     assert right >= count - 2, json.dumps(lost, indent=1)

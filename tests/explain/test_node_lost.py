@@ -11,6 +11,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pytest
+
 from lab import node
 from tests.explain.failures import NAMESPACE, Failure
 from tests.explain.making import PATIENCE, explained_later, is_right, make
@@ -28,6 +30,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 LOST = Failure("node-lost", "NodeLost", pod={"terminationGracePeriodSeconds": 30})
 
 
+@pytest.mark.full
 async def test_a_lost_node_is_named(stages: dict[str, Stage], cluster: Cluster, report: SuiteReport) -> None:
     stage = stages[NAMESPACE]
     await make(stage, LOST)
