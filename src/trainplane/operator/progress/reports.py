@@ -48,7 +48,7 @@ WRITES_PER_SECOND: Final = 200
 """Writes of progress of all TrainJobs together: what an API server of two cores takes beside its other work."""
 CATCH_UP_SECONDS: Final = 5.0
 """When to look again if the mirror is behind what the API server has; its next news of the TrainJob comes sooner."""
-YIELD: Final = (1.0, 3.0)
+YIELD: Final = (0.75, 1.75)
 """Seconds that a replica waits longer where another wrote last, which goes first if it has a report: of two that write
 at once, one asks in vain. So long it takes on a busy machine until a write is seen everywhere."""
 WRITERS: Final = 16
