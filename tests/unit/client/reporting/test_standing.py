@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from trainplane import progress
 from trainplane.api import names
 from trainplane.client.standing import AGAIN, GAPS, SHORTEST, TIMES, Timer, Watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class FakeTimer(Timer):
@@ -72,18 +76,18 @@ def test_it_is_off_outside_a_trainjob_and_where_one_says_so(timer: FakeTimer, mo
     assert len(timer.left) == 1
 
 
-def test_a_stream_without_a_file_stops_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_without_a_file_stops_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Refusing(Timer):
         def set(self, seconds: float) -> None:
             raise RuntimeError(f"sys.stderr is None, for {seconds} seconds")
 
-    monkeypatch.setenv(names.STATUS_FILE, os.devnull)
+    monkeypatch.setenv(names.STATUS_FILE, str(tmp_path / "status"))
     monkeypatch.setattr(progress, "_watch", Watch(timer=Refusing()))
     monkeypatch.setattr(progress, "update_trainjob_status", lambda *_: True)
     assert progress.report(1, of=2)
 
 
-def test_a_process_that_stands_says_where() -> None:
+def test_a_process_that_stands_says_where(tmp_path: Path) -> None:
     code = """
 import time
 from trainplane import progress
@@ -93,14 +97,14 @@ for step in range(8):
     progress.report(step, of=100)
 stands()
 """
-    here = {**os.environ, names.STATUS_FILE: os.devnull, names.STALL_SECONDS: "0.5", "RANK": "3"}
+    here = {**os.environ, names.STATUS_FILE: str(tmp_path / "status"), names.STALL_SECONDS: "0.5", "RANK": "3"}
     said = subprocess.run([sys.executable, "-c", code], env=here, capture_output=True, text=True, check=True).stderr
     assert said.startswith("Timeout (0:00:00.5")
     assert said.count("Timeout") == 1
     assert "in stands" in said
 
 
-def test_a_process_that_forks_does_not_hang_its_children() -> None:
+def test_a_process_that_forks_does_not_hang_its_children(tmp_path: Path) -> None:
     """A child has no thread of the timer: to set it anew, or to end, it would wait for that one for ever."""
     code = """
 import os, time
@@ -115,7 +119,7 @@ _, code = os.waitpid(child, 0)
 time.sleep(1)
 raise SystemExit(os.WEXITSTATUS(code))
 """
-    here = {**os.environ, names.STATUS_FILE: os.devnull, names.STALL_SECONDS: "0.5"}
+    here = {**os.environ, names.STATUS_FILE: str(tmp_path / "status"), names.STALL_SECONDS: "0.5"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=here, capture_output=True, text=True, timeout=20, check=False
     )
