@@ -338,6 +338,12 @@ CONTROLLER = (
         it.is_added_status,
     ),
     Declared(
+        "held-counts",
+        "`status.jobsStatus` of a job that is held back does not say that its Jobs are suspended",
+        "the condition Suspended says it; a write for each job that waits would be what a queue of thousands costs",
+        it.is_held_count,
+    ),
+    Declared(
         "snapshot-unwatched",
         "a snapshot that somebody deletes does not come back; the job goes on with the runtime that it began with as "
         "long as that is known, by the operator's memory or since it has not changed, and else fails, "

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from tests.conformance import documents
-from tests.conformance.cases import Await, Create
+from tests.conformance.cases import Await, Change, Create
 from tests.conformance.compare import Difference, Verdict, object_differences, verdict, verdict_differences
 from tests.conformance.normal import by_case
 
@@ -28,6 +28,8 @@ Result = TypeVar("Result")
 _WRITERS = 8
 _HOPS = 3
 """Fences after each step: applied, JobSet seen, status seen. Each passes through the operator's queue once more."""
+EDIT_SECONDS = 2.5
+"""Seconds for which ours waits for another edit of a TrainJob that is held back, before its JobSet follows."""
 PATIENCE = 20.0
 """Seconds for which a case that differs unexpectedly is looked at again: what a busy machine may hold up one side."""
 
@@ -83,6 +85,8 @@ class Drive:
             self._take(here, [run.case.steps[index] for run in here], index)
             self._await([run for run in here if isinstance(run.case.steps[index], Await)], index)
             self._settle()
+            if any(isinstance(run.case.steps[index], Change) for run in here):
+                time.sleep(EDIT_SECONDS)
             self._compare([run for run in here if not run.over], index)
         return runs
 

@@ -256,6 +256,26 @@ def _is_of_ours(entry: tuple[str, object]) -> bool:
     return name in _OF_OURS and isinstance(value, str) and re.fullmatch(_OF_OURS[name], value) is not None
 
 
+def is_held_count(found: Difference) -> bool:
+    """Match how many Jobs of a TrainJob are suspended, where that is all that is to be told of them."""
+    if not (it.within(found, "TrainJob") and _is_held_back(found)):
+        return False
+    if found.path == "status.jobsStatus" and found.ours == ABSENT and isinstance(found.reference, list):
+        told = [value for one in found.reference for count, value in one.items() if count not in ("name", "suspended")]
+        return not any(told)
+    return found.path.startswith("status.jobsStatus[") and found.path.endswith("].suspended")
+
+
+def _is_held_back(found: Difference) -> bool:
+    said = [it.job(found.case)["spec"].get("suspend")]
+    said += [
+        step.patch["spec"]["suspend"]
+        for step in it.so_far(found)
+        if isinstance(step, Change) and isinstance(step.patch, dict) and "suspend" in step.patch.get("spec", {})
+    ]
+    return said[-1] is True
+
+
 def is_deleted_snapshot(found: Difference) -> bool:
     """Match a snapshot that is gone since it was deleted, and the end of a job whose runtime had changed by then."""
     removed = isinstance(found.step, Remove) and found.step.kind == "ConfigMap"

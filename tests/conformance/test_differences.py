@@ -175,6 +175,35 @@ def test_a_failure_that_is_final_is_known(known: Difference) -> None:
     assert explained_by(known) == "failed-is-final"
 
 
+NO_COUNTS = [{"name": "node", "active": 0, "suspended": 1}]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        difference(JOB, "status.jobsStatus", NO_COUNTS, ABSENT, then=(SUSPEND,)),
+        difference(JOB, "status.jobsStatus[node].suspended", 1, 0, then=(RESUME, SUSPEND)),
+    ],
+    ids=str,
+)
+def test_suspended_jobs_of_a_job_that_is_held_back_are_known(known: Difference) -> None:
+    assert explained_by(known) == "held-counts"
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        difference(JOB, "status.jobsStatus", NO_COUNTS, ABSENT, then=(SUSPEND, RESUME)),
+        difference(JOB, "status.jobsStatus", [{"name": "node", "active": 1}], ABSENT, then=(SUSPEND,)),
+        difference(JOB, "status.jobsStatus[node].active", 1, 0, then=(SUSPEND,)),
+        difference(JOB, "status.jobsStatus", ABSENT, NO_COUNTS, then=(SUSPEND,)),
+    ],
+    ids=str,
+)
+def test_other_counts_are_no_such_difference(planted: Difference) -> None:
+    assert explained_by(planted) is None
+
+
 @pytest.mark.parametrize(
     "planted",
     [

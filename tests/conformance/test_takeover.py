@@ -104,6 +104,12 @@ def test_the_reference_takes_back(stage: Stage, report: SuiteReport) -> None:
     assert _finish(stage, BACK, members) == []
 
 
+def _counts(status: Tree) -> bool:
+    """Tell if any Job of a TrainJob has, or had, pods."""
+    counts = ("active", "ready", "succeeded", "failed")
+    return any(job[count] for job in status.get("jobsStatus", ()) for count in counts)
+
+
 def _is_over(member: Member) -> bool:
     """Tell if a job has ended before it is taken over, or is another controller's."""
     return not member.ends or (not member.late and member.ends != "Suspended")
@@ -116,7 +122,10 @@ def _without_digest(stage: Stage, namespace: str) -> set[str]:
 
 
 def _statuses(stage: Stage, namespace: str) -> dict[str, object]:
-    """Return each TrainJob's status without the words of its messages, and without the fields that are ours alone."""
+    """Return each TrainJob's status without the words of its messages, and without the fields that are ours alone.
+
+    And without the counts of one that is held back and has no pods, which ours does not write (`held-counts`).
+    """
     found = {}
     for item in stage.get(stage.trainjob(namespace, ""))["items"]:
         status = item.get("status", {})
@@ -124,5 +133,7 @@ def _statuses(stage: Stage, namespace: str) -> dict[str, object]:
             status.pop(field, None)
         for entry in status.get("conditions", ()):
             entry.pop("message")
+            if (entry["type"], entry["status"]) == ("Suspended", "True") and not _counts(status):
+                status.pop("jobsStatus", None)
         found[item["metadata"]["name"]] = status
     return found

@@ -2,8 +2,8 @@
 
 The operator's kubeconfig leads here; everything is carried on unchanged. Writes pass one at a time, so that "between
 two writes" is a moment that exists: the first has been made, the second was asked for and never arrives, and the
-process that asked was killed with SIGKILL. A write that the API server refuses changed nothing and does not count.
-Nothing in the product knows of all this.
+process that asked was killed with SIGKILL. A write that the API server refuses changed nothing and does not count, nor
+does an Event: news is a courtesy, and may be lost. Nothing in the product knows of all this.
 """
 
 from __future__ import annotations
@@ -146,9 +146,9 @@ class Gate:
         await self._session.close()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        if request.method not in _WRITES:
-            return await self._carry(request, b"")
-        body = await request.read()
+        body = await request.read() if request.method in _WRITES else b""
+        if request.method not in _WRITES or "/events" in request.path:
+            return await self._carry(request, body)
         write = _write(request, body)
         async with self._one_at_a_time:
             if not self._passes(write):
@@ -195,8 +195,6 @@ def _write(request: web.Request, body: bytes) -> Write:
     parts = parts[parts.index("namespaces") + 2 :] if "namespaces" in parts else parts[-2:]
     resource, *rest = parts
     name = rest[0] if rest else _created_name(json.loads(body))
-    if rest and resource == "events":
-        name = name.rpartition(".")[0]  # an Event's own name: what it is about, and a number
     subresource = f"/{rest[1]}" if len(rest) > 1 else ""
     return Write(f"{request.method} {resource}{subresource}", name)
 

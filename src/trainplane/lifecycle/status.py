@@ -75,7 +75,11 @@ def _is_held(job: TrainJob, jobset: JobSetStatus) -> bool:
     """Return whether a TrainJob waits and its JobSet can add nothing: that its Jobs are suspended is said by then."""
     if not job.spec.suspend or not is_true(job.status.conditions, names.SUSPENDED):
         return False
-    return not has_pods(job.status.jobs_status) and not has_pods(jobset.replicated_jobs_status or ())
+    return _is_idle(job.status.jobs_status) and _is_idle(jobset.replicated_jobs_status or ())
+
+
+def _is_idle(jobs: Iterable[JobStatus]) -> bool:
+    return not any(job.active or job.ready or job.succeeded or job.failed for job in jobs)
 
 
 def _suspension(job: TrainJob, conditions: Sequence[Condition], now: datetime) -> Sequence[Condition]:

@@ -72,7 +72,7 @@ EARLY_SECONDS: Final = 0.3
 
 LEAST_SECONDS: Final = 0.2
 """The shortest wait for a change that is put off: looking more often would be work itself."""
-BUSY_SECONDS: Final = 30.0
+BUSY_SECONDS: Final = 15.0
 """How long a change that nobody waits for may wait while many TrainJobs want something at once."""
 
 
