@@ -9,6 +9,7 @@ import msgspec
 from trainplane.api import names
 from trainplane.api.document import to_tree
 from trainplane.api.meta import is_true, whole_seconds
+from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.status import has_pods, ready_jobs
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def patience(before: TrainJob, after: TrainJobStatus) -> float:
     news that nobody waits for: a write for each would double what a TrainJob costs.
     """
     now, queued = before.status, names.LABEL_QUEUE in before.metadata.labels
+    if is_finished(now.conditions):
+        return 0.0  # there is nothing more to come that it could go with
     if now.first_fault != after.first_fault or _stops(now) != _stops(after):
         return 0.0
     if queued and has_pods(after.jobs_status) and not has_pods(now.jobs_status):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.unit.operator.objects import COMPLETED, counts, train_job
-from tests.unit.operator.world import Tree, World, started
+from tests.unit.operator.world import DONE, Tree, World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.operator.objects import FRESH_SECONDS, SETTLE_SECONDS
 from trainplane.operator.status import RESUMED_SECONDS, STARTED_SECONDS, UNHURRIED_SECONDS
@@ -174,6 +174,20 @@ async def test_a_resume_is_told_soon_if_no_pods_come() -> None:
     await world.reconcile()
     assert world.take_writes() == ["patch trainjobs/status job"]
     assert world.conditions() == [("Suspended", "False", "Resumed")]
+
+
+async def test_counts_after_the_end_are_told_once() -> None:
+    world = await started()
+    world.jobset_says(counts(active=1), conditions=(COMPLETED,))
+    await world.settle()
+    world.take_writes()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.sync()
+    assert await world.reconcile() == DONE
+    assert world.take_writes() == ["patch trainjobs/status job"]
+    world.sync()
+    assert await world.reconcile() == DONE
+    assert world.take_writes() == []
 
 
 async def test_counts_that_nobody_waits_for_are_told_in_time() -> None:
