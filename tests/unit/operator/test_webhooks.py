@@ -9,6 +9,7 @@ from tests.unit.operator.objects import NAMESPACE, condition, counts, runtime, t
 from tests.unit.operator.world import PIPELINE, World
 from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdict
 from trainplane.kube.testing.patches import json_patch
+from trainplane.operator.stores import Stores
 from trainplane.operator.webhooks import (
     MUTATE_TRAIN_JOB,
     PATHS,
@@ -256,3 +257,32 @@ async def test_runtimes_are_validated(world: World) -> None:
 async def test_deletes_always_pass(world: World, path: str) -> None:
     old = train_job() if "runtime" not in path else runtime()
     assert (await ask(world, path, None, {**old, "status": condition("x")}, operation="DELETE")).allowed
+
+
+@pytest.mark.parametrize("by", ["a mirror", "nobody"])
+async def test_kueues_patch_is_judged_without_a_read_if_the_mirror_has_the_jobset(by: str) -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(suspend=True))
+    await world.settle()
+    world.jobset_says(counts(active=1))
+    world.sync()
+    world.client.asked.clear()
+    stores = world.stores if by == "a mirror" else Stores()
+    webhooks = Webhooks(world.client, world.runtimes, world.snapshots, PIPELINE, world.clock, job_sets=stores.job_sets)
+    old = world.train_job()
+    new = {**old, "spec": {**old["spec"], "runtimePatches": [PATCH]}}
+    request = AdmissionRequest(
+        uid="1", operation="UPDATE", kind=GroupVersionKind(kind="TrainJob"), name="job", namespace=NAMESPACE,
+        object=raw(new), old_object=raw(old),
+    )  # fmt: skip
+    verdict = await webhooks.validate_train_job(request)
+    assert not verdict.allowed
+    assert "is still active" in verdict.message
+    assert [str(one) for one in world.client.asked] == ([] if by == "a mirror" else ["get jobsets job"])
+
+
+async def test_a_job_that_runs_on_another_cluster_has_no_jobset_to_be_read(world: World) -> None:
+    old = train_job(suspend=True, managedBy="kueue.x-k8s.io/multikueue")
+    new = {**old, "spec": {**old["spec"], "runtimePatches": [PATCH]}}
+    assert (await ask(world, VALIDATE_TRAIN_JOB, new, old)).allowed
+    assert world.client.asked == []
