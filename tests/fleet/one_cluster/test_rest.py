@@ -23,7 +23,8 @@ _OF_NODES = frozenset({"leases", "nodes"})
 """What nodes write while nothing happens."""
 _SERIES = ("PATCH", "events")
 """What Kueue and JobSet write at the end of a series of equal events, minutes after the last of them."""
-_QUIET_SECONDS = 3.0
+_QUIET_SECONDS = 33.0
+"""Longer than the operator's news of a TrainJob waits for more (30 s)."""
 _WATCHED_SECONDS = 6.0
 
 
@@ -59,7 +60,7 @@ def _wait_quiet(team: Team) -> Counter[str]:
             last[0] = time.monotonic(), now
         return time.monotonic() - last[0][0] > _QUIET_SECONDS
 
-    team.wait("writes to end", quiet)
+    team.wait("writes to end", quiet, seconds=180)
     return last[0][1]
 
 
