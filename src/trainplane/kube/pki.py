@@ -96,14 +96,6 @@ def not_after(certificate: bytes) -> datetime:
         raise ValueError(str(error)) from error
 
 
-def issued(ca_crt: bytes) -> datetime | None:
-    """Return when the newest authority of a PEM text became valid; None if there is none."""
-    try:
-        return max(each.not_valid_before_utc for each in x509.load_pem_x509_certificates(ca_crt))
-    except ValueError:
-        return None
-
-
 def _authority_fault(
     authorities: list[x509.Certificate], ca_key: bytes, policy: CertificatePolicy, now: datetime
 ) -> str | None:

@@ -154,12 +154,12 @@ class Objects:
             return False
         now = self.clock.monotonic()
         since = self._edited.setdefault(here.key, now)
-        here.later = since + SETTLE_SECONDS - now
-        if here.later > 0:
-            return True
-        del self._edited[here.key]
-        here.later = None
-        return False
+        left = since + SETTLE_SECONDS - now
+        if left <= 0:
+            del self._edited[here.key]
+            return False
+        here.later = left
+        return True
 
     async def learn(self, here: Situation) -> Runtime | None:
         """Return the runtime of a TrainJob that does not need it to run, if that is known or can be found out."""

@@ -25,6 +25,7 @@ from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.api.trainjob import RuntimeRef
+from trainplane.explain.standing import is_dispatched
 from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
 from trainplane.kube.resource import Key
@@ -202,7 +203,7 @@ class Webhooks:
 
     async def _jobset(self, new: Tree, old: Tree | None, request: AdmissionRequest) -> Tree | None:
         """Return the JobSet where an edit may collide with it: only what is rendered, and only of what exists."""
-        if old is None or changes_only_suspend(new, old) or _is_dispatched(old):
+        if old is None or changes_only_suspend(new, old) or is_dispatched(old):  # its JobSet is on another cluster
             return None
         if self._job_sets is not None and not touches_fixed(new, old):
             seen = self._job_sets.get(Key(request.namespace, request.name))
@@ -213,11 +214,6 @@ class Webhooks:
             return await self._client.get(JOB_SETS, request.name, request.namespace)
         except NotFoundError:
             return None
-
-
-def _is_dispatched(job: Tree) -> bool:
-    """Return whether a TrainJob runs on another cluster, and its JobSet is there."""
-    return bool(trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE)
 
 
 def _ends_namespace(request: AdmissionRequest) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainplane.api import names
-from trainplane.api import tree as trees
+from trainplane.explain.standing import is_dispatched
 from trainplane.hub.errors import NotKeptError, PodRefusedError
 from trainplane.hub.logarchive.owners import look
 from trainplane.resources import NAMESPACES, TRAIN_JOBS
@@ -39,8 +39,7 @@ class Judge:
         """Return the TrainJob that a pod says it is of, if such a one can have pods on that cluster."""
         label = (pod.metadata.labels or {}).get(names.LABEL_JOBSET_NAME, "")
         job = self._jobs.get(pod.metadata.namespace, label)
-        is_dispatched = trees.get(job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE
-        return job if job is not None and is_dispatched != mirror.is_hub else None
+        return job if job is not None and is_dispatched(job) != mirror.is_hub else None
 
     async def find(self, mirror: Mirror, pod: Pod) -> KeptJob | None:
         """Return what is kept of the TrainJob that a pod is of; None if it is of none, as things stand.

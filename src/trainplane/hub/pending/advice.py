@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO, Quantity
+from trainplane.explain.standing import is_dispatched
 from trainplane.hub.pending.answer import Holder, Suggestion
 from trainplane.hub.pending.assessment import Assessment
 from trainplane.hub.pending.facts import dispatching_check, named
@@ -102,7 +103,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 def _other_queues(case: Assessment) -> Iterable[Suggestion]:
     facts = case.facts
     metadata = facts.job["metadata"]
-    remote = trees.get(facts.job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE
+    remote = is_dispatched(facts.job)
     for local in facts.local_queues:
         name = local["metadata"]["name"]
         queue = named(facts.cluster_queues, trees.get(local, "spec", "clusterQueue"))

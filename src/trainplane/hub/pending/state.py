@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.explain.standing import is_dispatched
 from trainplane.hub.pending.answer import Cause
 from trainplane.hub.pending.facts import checks_of, dispatching_check, named
 from trainplane.hub.pending.nodes import selects
@@ -128,7 +129,7 @@ def _managed_by(facts: Facts) -> list[Cause]:
     if queue is None or facts.checks is None:
         return []
     sends = dispatching_check(facts, queue) is not None
-    remote = trees.get(facts.job, "spec", "managedBy") == names.MANAGED_BY_MULTIKUEUE
+    remote = is_dispatched(facts.job)
     if sends == remote:
         return []
     name = queue["metadata"]["name"]

@@ -16,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.meta import is_true
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError
 from trainplane.kube.lease import LeadershipLostError
 from trainplane.resources import CONFIG_MAPS
@@ -35,7 +36,6 @@ PAUSE: Final = 0.02
 """Seconds between two writes: a thousand namespaces have theirs in some twenty seconds, and nobody feels it."""
 BELIEVED_SECONDS: Final = 600.0
 """How long a namespace is believed to have what was written to it."""
-_ENDS: Final = frozenset({"Completed", "Failed"})
 
 
 class Authority:
@@ -131,7 +131,8 @@ class Authority:
 def _runs(jobset: SeenJobSet | None) -> bool:
     if jobset is None or not jobset.reports:
         return False
-    return not any(one.type in _ENDS and one.status == "True" for one in jobset.status.conditions or ())
+    conditions = jobset.status.conditions or ()
+    return not (is_true(conditions, names.JOBSET_COMPLETED) or is_true(conditions, names.JOBSET_FAILED))
 
 
 def config_map(namespace: str, text: str) -> dict[str, object]:
