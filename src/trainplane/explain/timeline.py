@@ -141,15 +141,22 @@ def _times(pod: Tree) -> PodTimes:
     """Return when a pod got on, as `operator.pods` does of what it mirrors."""
     statuses = _containers(pod)
     started = [_started(one) for one in statuses]
+    broke = any(trees.number(one, state, "terminated", "exitCode") for one in statuses for state in ("state", "lastState"))
     ends = [trees.text(one, "state", "terminated", "finishedAt") or "" for one in statuses]
     return PodTimes(
         created=trees.text(pod, "metadata", "creationTimestamp") or "",
         scheduled=_since(pod, "PodScheduled"),
         started=max(started, default=""),
-        ready=_since(pod, "Ready"),
+        ready=_since(pod, "Ready") or (max(started) if broke and not _is_probed(pod) else ""),
         done=max(ends, default="") if phase_of(pod) == "Succeeded" else "",
         waits=not all(started),
     )
+
+
+def _is_probed(pod: Tree) -> bool:
+    """Return whether more than the start of its containers makes a pod ready."""
+    asked = [one.get("readinessProbe") or one.get("startupProbe") for one in trees.entries(pod, "spec", "containers")]
+    return any(asked) or bool(trees.entries(pod, "spec", "readinessGates"))
 
 
 def _started(status: Tree) -> str:

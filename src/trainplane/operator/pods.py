@@ -76,11 +76,24 @@ class _Container(_Part, frozen=True):
     name: str
     image: str = ""
     resources: _Resources | None = None
+    readiness_probe: dict[str, Any] | None = None
+    startup_probe: dict[str, Any] | None = None
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether it has to answer before it counts as ready."""
+        return self.readiness_probe is not None or self.startup_probe is not None
 
 
 class _Spec(_Part, frozen=True):
     node_name: str = ""
     containers: list[_Container] = []
+    readiness_gates: list[Any] = []
+
+    @property
+    def is_probed(self) -> bool:
+        """Whether more than the start of its containers makes it ready."""
+        return bool(self.readiness_gates) or any(one.is_probed for one in self.containers)
 
 
 class _Condition(_Part, frozen=True):
@@ -243,11 +256,12 @@ class SeenPod(_Part, frozen=True):
         """When it got on."""
         containers = self.status.container_statuses
         ends = [one.state.terminated.finished_at for one in containers if one.state.terminated is not None]
+        started = max((one.started for one in containers), default="")
         return PodTimes(
             created=self.metadata.creation_timestamp or "",
             scheduled=self._since("PodScheduled"),
-            started=max((one.started for one in containers), default=""),
-            ready=self._since("Ready"),
+            started=started,
+            ready=self._since("Ready") or (started if self.bad_ends and not self.spec.is_probed else ""),
             done=max((str(end) for end in ends if end), default="") if self.is_done else "",
             waits=not all(one.started for one in containers),
         )
@@ -290,7 +304,11 @@ def _cut(header: ObjectHeader) -> Any:
     labels = {name: value for name, value in meta.labels.items() if name in _LABELS}
     return SeenPod(
         msgspec.structs.replace(meta, labels=labels),
-        msgspec.structs.replace(spec, containers=[_cut_container(one) for one in spec.containers[:_CONTAINERS]]),
+        msgspec.structs.replace(
+            spec,
+            containers=[_cut_container(one) for one in spec.containers[:_CONTAINERS]],
+            readiness_gates=[{}] if spec.readiness_gates else [],
+        ),
         msgspec.structs.replace(
             status,
             message=status.message[:_MESSAGE],
@@ -304,7 +322,8 @@ def _cut(header: ObjectHeader) -> Any:
 def _cut_container(container: _Container) -> _Container:
     limits = container.resources.limits if container.resources else {}
     kept = {"memory": limits["memory"]} if isinstance(limits.get("memory"), str | int) else {}
-    return _Container(container.name, container.image[:_MESSAGE], _Resources(kept) if kept else None)
+    probe = {} if container.is_probed else None
+    return _Container(container.name, container.image[:_MESSAGE], _Resources(kept) if kept else None, probe)
 
 
 def _cut_condition(condition: _Condition) -> _Condition:

@@ -154,3 +154,13 @@ def test_how_long_is_said_as_people_say_it() -> None:
     assert [span(timedelta(seconds=one)) for one in (0, 119, 120, 7199, 7200)] == [
         "+0s", "+119s", "+2m00s", "+119m59s", "+2h00m",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "ran"), [({}, True), ({"readinessProbe": {"exec": {}}}, False)])
+def test_a_pod_that_broke_was_running_unless_it_had_to_answer_first(asked: Any, ran: bool) -> None:
+    state = ended(1)
+    state["terminated"]["startedAt"] = at(12)
+    broken = pod(0, "Failed", state=state)
+    broken["spec"]["containers"][0] |= asked
+    stages = [stage for stage, _ in told(train_job(nodes=1), [broken])]
+    assert stages == ["Pulled", *["Running"] * ran]

@@ -86,3 +86,17 @@ def test_words_that_take_turns_are_one() -> None:
         put(store, waiting, number + 1)
         (seen,) = PodMirror(store).of(JOB, "u")
         assert seen.wait == "ImagePullBackOff"
+
+
+def test_a_pod_that_broke_was_ready_when_its_containers_had_started_unless_they_had_to_answer() -> None:
+    store = pod_store()
+    broken, probed = pod(0, jobset_uid="u", exit_code=1), pod(1, jobset_uid="u", exit_code=1)
+    for one in (broken, probed):
+        one["status"]["containerStatuses"][0]["state"]["terminated"]["startedAt"] = "2026-01-01T00:00:07Z"
+    probed["spec"]["containers"][0]["readinessProbe"] = {"httpGet": {"path": "/secret-hunter2", "port": 1}}
+    put(store, broken)
+    change = put(store, probed, 2)
+    first, second = (one.times for one in PodMirror(store).of(JOB, "u"))
+    assert (first.ready, second.ready) == ("2026-01-01T00:00:07Z", "")
+    assert change.new is not None
+    assert b"hunter2" not in change.new.data
