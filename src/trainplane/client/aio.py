@@ -11,7 +11,7 @@ from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, 
 from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
-from trainplane.client.types.runtimes import Runtime, TrainerType
+from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Sequence
@@ -96,12 +96,19 @@ class AsyncTrainerClient:
         Raises:
             InvalidError: the runtime takes no code of yours.
         """
+        if runtime.kind is RuntimeKind.UNKNOWN:
+            runtime = await self.get_runtime(runtime.name)
         if runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER:
             raise InvalidError(f"runtime {runtime.name} runs its own trainer: it has no packages to show")
-        from trainplane.client.inventory import print_inventory  # noqa: PLC0415 rare
-        from trainplane.client.types.trainers import CustomTrainer  # noqa: PLC0415 rare
+        import shutil  # noqa: PLC0415 rare, all of it
+        from tempfile import TemporaryDirectory  # noqa: PLC0415
 
-        name = await self.train(runtime, trainer=CustomTrainer(print_inventory, num_nodes=1))
+        from trainplane.client import inventory  # noqa: PLC0415
+        from trainplane.client.types.trainers import ScriptTrainer  # noqa: PLC0415
+
+        with TemporaryDirectory() as workspace:
+            shutil.copy(inventory.__file__, workspace)
+            name = await self.train(runtime, trainer=ScriptTrainer("inventory.py", workspace=workspace, num_nodes=1))
         try:
             await self.wait_for_job_status(name, timeout=PACKAGES_SECONDS)
             async with aclosing(self.get_job_logs(name)) as lines:

@@ -141,7 +141,9 @@ def _times(pod: Tree) -> PodTimes:
     """Return when a pod got on, as `operator.pods` does of what it mirrors."""
     statuses = _containers(pod)
     started = [_started(one) for one in statuses]
-    broke = any(trees.number(one, state, "terminated", "exitCode") for one in statuses for state in ("state", "lastState"))
+    broke = any(
+        trees.number(one, state, "terminated", "exitCode") for one in statuses for state in ("state", "lastState")
+    )
     ends = [trees.text(one, "state", "terminated", "finishedAt") or "" for one in statuses]
     return PodTimes(
         created=trees.text(pod, "metadata", "creationTimestamp") or "",

@@ -66,7 +66,7 @@ class PodTimes:
     started: str = ""
     """When its last container was first started."""
     ready: str = ""
-    """When it became ready. One that broke no longer tells; if nothing is probed, the start of its containers did it."""
+    """When it became ready; of one that broke and had no probe to answer, when its containers had started."""
     done: str = ""
     """When it had done its work."""
     waits: bool = False

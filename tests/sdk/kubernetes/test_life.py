@@ -13,6 +13,7 @@ from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.errors import JobFailedError, RefusedError
 from trainplane.client.options import Name
+from trainplane.client.types.runtimes import Runtime
 from trainplane.client.types.trainers import ScriptTrainer
 
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ async def test_a_job_goes_on_with_another_number_of_nodes(stage: Stage) -> None:
     assert after.creation_timestamp >= before.creation_timestamp
     await stage.tell("grows")
     assert (await client.wait_for_job_status("grows", timeout=PATIENCE)).status == "Complete"
+
+
+async def test_the_name_of_a_runtime_is_enough(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    named = Runtime(name="plain")
+    stage.apply(runtime("plain", "echo as it came"))
+    client = AsyncTrainerClient(backend=stage.backend)
+    name = await client.train(runtime=named)
+    job = await client.wait_for_job_status(name, timeout=PATIENCE)
+    assert "Unknown" not in (job.runtime.kind.value, job.runtime.trainer.image)
+    assert [one.name for one in await client.list_jobs(runtime=named)] == [name]
+    await client.get_runtime_packages(named)
+    assert "Python" in capsys.readouterr().out
 
 
 async def test_large_code_is_there_once_and_goes_with_its_job(stage: Stage, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 STATUS, TYPE = "status", "type"
 COLOURED = frozenset({STATUS, TYPE})
+_SCOPES = {RuntimeKind.CLUSTER_TRAINING_RUNTIME: "cluster", RuntimeKind.TRAINING_RUNTIME: "namespace"}
 """Columns whose words have colours."""
 
 
@@ -81,7 +82,7 @@ def runtimes_table(runtimes: Sequence[Runtime]) -> Table:
             "nodes": str(runtime.trainer.num_nodes),
             "devices": devices(runtime.trainer.device, runtime.trainer.device_count),
             "model": runtime.pretrained_model or "",
-            "scope": "cluster" if runtime.kind is RuntimeKind.CLUSTER_TRAINING_RUNTIME else "namespace",
+            "scope": _SCOPES.get(runtime.kind, ""),
             "note": "deprecated: choose another" if runtime.deprecated else "",
         }
         for runtime in runtimes

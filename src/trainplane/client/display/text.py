@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.client.display.facts import blame, devices, moment, nodes, progress, trouble
 from trainplane.client.types.jobs import FINISHED, Event, Step, TrainJob
-from trainplane.client.types.runtimes import Runtime
+from trainplane.client.types.runtimes import Runtime, RuntimeKind
 from trainplane.client.types.shown import text_of
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ def say_step(step: Step) -> str:
 def say_runtime(runtime: Runtime) -> str:
     """Return what a runtime offers: `torch-distributed: torch, 2 nodes with 4 gpu each`."""
     trainer = runtime.trainer
+    if runtime.kind is RuntimeKind.UNKNOWN:
+        return f"{runtime.name}: only its name is known; get_runtime({runtime.name!r}) finds the rest"
     each = f" with {computing} each" if (computing := devices(trainer.device, trainer.device_count)) else ""
     number = f"{trainer.num_nodes} node{'' if trainer.num_nodes == 1 else 's'}"
     model = f", fine-tunes {runtime.pretrained_model}" if runtime.pretrained_model else ""

@@ -8,7 +8,7 @@ from trainplane.api import names
 from trainplane.client.errors import InvalidError
 from trainplane.client.options.secrets import NotSecret
 from trainplane.client.submission import secrets, sources, training
-from trainplane.client.types.runtimes import Runtime, TrainerType
+from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
 
 if TYPE_CHECKING:
@@ -70,11 +70,11 @@ def _apply(option: Any, job: Tree, trainer: Trainer | None, backend: BackendKind
 
 
 def _refer(runtime: Any) -> Tree:
-    if isinstance(runtime, Runtime):
-        return {"name": runtime.name, "kind": runtime.kind.value}
-    if not isinstance(runtime, str) or not runtime:
+    kind = runtime.kind if isinstance(runtime, Runtime) else RuntimeKind.UNKNOWN
+    name = runtime.name if isinstance(runtime, Runtime) else runtime
+    if not isinstance(name, str) or not name:
         raise InvalidError(f"runtime must be a Runtime or its name, and is {runtime!r}")
-    return {"name": runtime}
+    return {"name": name} | ({} if kind is RuntimeKind.UNKNOWN else {"kind": kind.value})
 
 
 def _check_kind(runtime: str | Runtime, trainer: Any) -> None:
@@ -83,7 +83,7 @@ def _check_kind(runtime: str | Runtime, trainer: Any) -> None:
     if trainer is not None and not isinstance(trainer, known):
         expected = ", ".join(kind.__name__ for kind in known)
         raise InvalidError(f"trainer must be one of {expected}, and is a {type(trainer).__name__}")
-    if trainer is None or not isinstance(runtime, Runtime):
+    if trainer is None or not isinstance(runtime, Runtime) or runtime.kind is RuntimeKind.UNKNOWN:
         return
     builtin = runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER
     if builtin and not isinstance(trainer, BuiltinTrainer):

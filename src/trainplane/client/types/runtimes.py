@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from trainplane.client.types.shown import Shown
@@ -12,10 +12,11 @@ UNKNOWN = "Unknown"
 
 
 class RuntimeKind(Enum):
-    """Whose a runtime is: the cluster's, or the namespace's."""
+    """Whose a runtime is: the cluster's, or the namespace's; of one made from a name, the cluster knows."""
 
     CLUSTER_TRAINING_RUNTIME = "ClusterTrainingRuntime"
     TRAINING_RUNTIME = "TrainingRuntime"
+    UNKNOWN = UNKNOWN
 
 
 class TrainerType(Enum):
@@ -49,11 +50,15 @@ class RuntimeTrainer:
 
 @dataclass
 class Runtime(Shown):
-    """A TrainingRuntime or ClusterTrainingRuntime."""
+    """A TrainingRuntime or ClusterTrainingRuntime. Its name alone is enough to train on it."""
 
     name: str
-    trainer: RuntimeTrainer
-    kind: RuntimeKind
+    trainer: RuntimeTrainer = field(
+        default_factory=lambda: RuntimeTrainer(TrainerType.CUSTOM_TRAINER, framework=UNKNOWN, image=UNKNOWN)
+    )
+    """As `get_runtime` finds it; all of it is Unknown in one that you made from a name."""
+    kind: RuntimeKind = RuntimeKind.UNKNOWN
+    """Unknown in one that you made from a name: the namespace's own of that name is meant, or else the cluster's."""
     pretrained_model: str | None = None
     """The model that it fine-tunes, where it has one."""
     deprecated: bool = False

@@ -17,6 +17,7 @@ from trainplane.client.display.listing import Listing
 from trainplane.client.display.tables import Table, events_table, jobs_table, runtimes_table, steps_table
 from trainplane.client.display.text import lay_out
 from trainplane.client.types.jobs import Event
+from trainplane.client.types.runtimes import Runtime
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,7 @@ class TestSentences:
         assert str(node(0, restarts=3)) == "node-0: Running on machine-0, started again 3 times"
         assert str(TUNE) == "torchtune: torchtune, 2 nodes with 2 gpu each, fine-tunes Llama-3.2-1B, deprecated"
         assert str(a_runtime()) == "torch-distributed: torch, 1 node"
+        assert str(Runtime("mine")) == "mine: only its name is known; get_runtime('mine') finds the rest"
         assert str(EVENTS[1]) == "08:07:00 Warning FailedScheduling Pod held-node-0-0: no GPU is free (7 times)"
 
     def test_none_is_longer_than_a_line(self) -> None:

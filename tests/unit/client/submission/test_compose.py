@@ -68,6 +68,14 @@ def test_a_runtime_says_its_own_kind() -> None:
     assert job(runtime=runtime())["spec"]["runtimeRef"] == {"name": "mine", "kind": "TrainingRuntime"}
 
 
+def test_a_runtime_of_a_name_alone_is_any_of_that_name() -> None:
+    assert job(runtime=Runtime(name="mine"))["spec"]["runtimeRef"] == {"name": "mine"}
+    tuned = BuiltinTrainer(TorchTuneConfig())
+    assert job(tuned, runtime=Runtime(name="mine"))["spec"]["trainer"], "whether it fits, the cluster knows"
+    with pytest.raises(InvalidError, match="runtime must be a Runtime or its name"):
+        job(runtime=Runtime(name=""))
+
+
 def test_a_function_is_a_command_that_calls_it(tmp_path: Path) -> None:
     composed = job(
         CustomTrainer(
