@@ -322,7 +322,7 @@ def _cut(header: ObjectHeader) -> Any:
 def _cut_container(container: _Container) -> _Container:
     limits = container.resources.limits if container.resources else {}
     kept = {"memory": limits["memory"]} if isinstance(limits.get("memory"), str | int) else {}
-    probe = {} if container.is_probed else None
+    probe: Tree | None = {} if container.is_probed else None
     return _Container(container.name, container.image[:_MESSAGE], _Resources(kept) if kept else None, probe)
 
 
