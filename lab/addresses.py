@@ -1,6 +1,6 @@
 """Addresses of a cluster. All of them exist only inside network namespaces that the lab made.
 
-Cluster N has its node at 10.77.N.1, its pods in 10.78.N.0/24 and its services in 10.79.N.0/24; the link from a hub to
+Cluster N has its node at 10.77.N.1 (a second at 10.77.N.2), its pods in 10.78.N.0/24 and its services in 10.79.N.0/24; the link from a hub to
 cluster N is 10.76.N.0/30. Clusters of a fleet therefore never collide, and a route tells them apart.
 """
 
@@ -20,14 +20,19 @@ def free_index(taken: set[int]) -> int:
     raise LabError(message)
 
 
-def node(index: int) -> str:
-    """Return the address of the node, of the API server and of the DNS."""
-    return f"10.77.{index}.1"
+def node(index: int, host: int = 1) -> str:
+    """Return the address of a node; that of the first is the API server's and the DNS's, too."""
+    return f"10.77.{index}.{host}"
 
 
 def pods(index: int) -> str:
     """Return the network of the pods."""
     return f"10.78.{index}.0/24"
+
+
+def pod(index: int, number: int) -> str:
+    """Return an address of that network."""
+    return f"10.78.{index}.{number}"
 
 
 def services(index: int) -> str:

@@ -1,15 +1,20 @@
-"""A node that runs real pods: containerd, kubelet, CNI, DNS and kube-proxy, inside a cluster's sandbox."""
+"""A node that runs real pods: containerd, kubelet, CNI, DNS and kube-proxy, inside a cluster's sandbox.
+
+A second node has a containerd and a kubelet of its own, and shares the rest: both are in one network, and what is on
+the machine's disk is on both, as a network file system would have it.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from lab import addresses
 from lab.engines import binary
-from lab.images.containerd_root import SOCKET, config, link_to, wait_answering
+from lab.images.containerd_root import RUN, SOCKET, config, link_to, wait_answering
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
@@ -18,20 +23,62 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
 
 NAME = "node"
+SECOND = "node-2"
 _DOMAIN = "cluster.local"
 _READY_SECONDS = 120
 _COREDNS_READY_PORT = 8181
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What two nodes of a cluster must not share."""
+
+    name: str
+    mark: str
+    """Behind the names of engines, files and folders."""
+    host: int
+    """The last number of its address."""
+    kubelet_port: int
+    health_port: int
+    pods: tuple[int, int]
+    """The last numbers of its pods' addresses, from and to."""
+
+    @property
+    def run(self) -> str:
+        """Where its containerd keeps what ends with it."""
+        return RUN + self.mark
+
+    @property
+    def network(self) -> str:
+        """Where its containerd reads how pods get addresses."""
+        return f"/etc/cni/net{self.mark}.d"
+
+
+_FIRST = _Place(NAME, "", host=1, kubelet_port=10250, health_port=10248, pods=(2, 149))
+_SECOND = _Place(SECOND, "-2", host=2, kubelet_port=10350, health_port=10348, pods=(150, 254))
+
+
 def install(cluster: Cluster, **kubelet: Any) -> None:
     """Add the node and wait until it is Ready and its DNS answers; `kubelet` overrides settings of its kubelet."""
-    cluster.sandbox.make_cgroups()
-    _start_containerd(cluster)
-    _write_network(cluster)
-    _start_kubelet(cluster, kubelet)
+    _start(cluster, _FIRST, kubelet)
     _start_proxy(cluster)
     _start_dns(cluster)
     wait_ready(cluster)
+    cluster.wait_http("coredns", _COREDNS_READY_PORT, path="/ready")
+
+
+def install_second(cluster: Cluster, **kubelet: Any) -> None:
+    """Add a second node to a cluster that has one, and wait until it is Ready."""
+    cluster.sandbox.run(["ip", "addr", "add", f"{addresses.node(cluster.index, _SECOND.host)}/24", "dev", "lab0"])
+    _start(cluster, _SECOND, kubelet)
+    wait_ready(cluster, SECOND)
+
+
+def _start(cluster: Cluster, place: _Place, kubelet: dict[str, Any]) -> None:
+    cluster.sandbox.make_cgroups(place.name)
+    _start_containerd(cluster, place)
+    _write_network(cluster, place)
+    _start_kubelet(cluster, place, kubelet)
 
 
 def load(cluster: Cluster, archive: Path, name: str) -> None:
@@ -51,36 +98,38 @@ def load(cluster: Cluster, archive: Path, name: str) -> None:
     cluster.sandbox.run(command)
 
 
-def _start_containerd(cluster: Cluster) -> None:
-    root = cluster.folder / "containerd"
+def _start_containerd(cluster: Cluster, place: _Place) -> None:
+    root = cluster.folder / f"containerd{place.mark}"
     link_to(root)
-    settings = cluster.folder / "containerd.toml"
-    settings.write_text(config(root))
-    cluster.start("containerd", ["containerd", "--config", str(settings)])
-    wait_answering(cluster.sandbox)
+    settings = cluster.folder / f"containerd{place.mark}.toml"
+    settings.write_text(config(root, run=place.run, network=place.network))
+    cluster.start(f"containerd{place.mark}", ["containerd", "--config", str(settings)])
+    wait_answering(cluster.sandbox, place.run)
 
 
-def _write_network(cluster: Cluster) -> None:
+def _write_network(cluster: Cluster, place: _Place) -> None:
     """Tell containerd how pods get addresses.
 
     Point-to-point links, not a bridge: between pods on one bridge the answer of a ClusterIP would come back unseen by
     the node's address translation, unless the kernel has br_netfilter.
     """
-    ranges = [[{"subnet": addresses.pods(cluster.index)}]]
+    first, last = (addresses.pod(cluster.index, number) for number in place.pods)
+    ranges = [[{"subnet": addresses.pods(cluster.index), "rangeStart": first, "rangeEnd": last}]]
     ipam = {"type": "host-local", "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]}
     plugins = [
         {"type": "ptp", "ipMasq": False, "ipam": ipam},
         {"type": "portmap", "capabilities": {"portMappings": True}},
     ]
-    network = {"cniVersion": "0.4.0", "name": "lab", "plugins": plugins}
-    script = "mkdir -p /etc/cni/net.d && cat > /etc/cni/net.d/10-lab.conflist"
+    network = {"cniVersion": "0.4.0", "name": f"lab{place.mark}", "plugins": plugins}
+    script = f"mkdir -p {place.network} && cat > {place.network}/10-lab.conflist"
     cluster.sandbox.run(["sh", "-euc", script], stdin=json.dumps(network))
 
 
-def _start_kubelet(cluster: Cluster, others: dict[str, Any]) -> None:
-    pki = cluster.folder / "pki"
-    kubeconfig = cluster.user("kubelet", f"system:node:{NAME}", ("system:nodes",))
-    serving = cluster.issue_serving("kubelet-serving", f"system:node:{NAME}", hosts=(cluster.address, NAME))
+def _start_kubelet(cluster: Cluster, place: _Place, others: dict[str, Any]) -> None:
+    pki, address = cluster.folder / "pki", addresses.node(cluster.index, place.host)
+    engine, user = f"kubelet{place.mark}", f"system:node:{place.name}"
+    kubeconfig = cluster.user(engine, user, ("system:nodes",))
+    serving = cluster.issue_serving(f"kubelet-serving{place.mark}", user, hosts=(address, place.name))
     settings: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -88,12 +137,15 @@ def _start_kubelet(cluster: Cluster, others: dict[str, Any]) -> None:
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": str(serving.certificate),
         "tlsPrivateKeyFile": str(serving.key),
-        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "port": place.kubelet_port,
+        "healthzPort": place.health_port,
+        "podLogsDir": f"/var/log/pods{place.mark}",
+        "containerRuntimeEndpoint": f"unix://{place.run}/containerd.sock",
         "clusterDNS": [cluster.address],
         "clusterDomain": _DOMAIN,
         "resolvConf": "",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": cluster.sandbox.cgroup,
+        "cgroupRoot": f"{cluster.sandbox.cgroup}/{place.name}",
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
         "failSwapOn": False,
@@ -110,17 +162,17 @@ def _start_kubelet(cluster: Cluster, others: dict[str, Any]) -> None:
         "syncFrequency": "10s",
         "nodeStatusUpdateFrequency": "5s",
     }
-    path = cluster.folder / "kubelet.yaml"
+    path = cluster.folder / f"{engine}.yaml"
     path.write_text(yaml.safe_dump(settings | others))
     command = [
         binary("kubelet"),
         f"--config={path}",
         f"--kubeconfig={kubeconfig}",
-        f"--node-ip={cluster.address}",
-        f"--hostname-override={NAME}",
-        f"--root-dir={cluster.folder}/kubelet",
+        f"--node-ip={address}",
+        f"--hostname-override={place.name}",
+        f"--root-dir={cluster.folder}/{engine}",
     ]
-    cluster.start("kubelet", command)
+    cluster.start(engine, command)
 
 
 def _start_proxy(cluster: Cluster) -> None:
@@ -155,12 +207,11 @@ def _start_dns(cluster: Cluster) -> None:
     cluster.start("coredns", [binary("coredns"), "-conf", str(path)])
 
 
-def wait_ready(cluster: Cluster) -> None:
-    """Wait until the node is Ready and its DNS answers."""
+def wait_ready(cluster: Cluster, name: str = NAME) -> None:
+    """Wait until a node is Ready."""
 
     def ready() -> bool:
         path = '-o=jsonpath={.status.conditions[?(@.type=="Ready")].status}'
-        return cluster.kubectl("get", "node", NAME, path, check=False).stdout == "True"
+        return cluster.kubectl("get", "node", name, path, check=False).stdout == "True"
 
-    wait_for("the node", ready, seconds=_READY_SECONDS, log=cluster.log("kubelet"))
-    cluster.wait_http("coredns", _COREDNS_READY_PORT, path="/ready")
+    wait_for(f"node {name}", ready, seconds=_READY_SECONDS, log=cluster.log("kubelet"))

@@ -122,11 +122,11 @@ class Sandbox:
             finally:
                 _setns(here.fileno())
 
-    def make_cgroups(self) -> None:
-        """Make the cgroup of the cluster's pods in every hierarchy."""
+    def make_cgroups(self, node: str) -> None:
+        """Make the cgroup of a node's pods in every hierarchy, below the cluster's."""
         for hierarchy in _CGROUPS.iterdir():
             if hierarchy.is_dir() and not hierarchy.is_symlink():
-                (hierarchy / self.cgroup.lstrip("/")).mkdir(exist_ok=True)
+                (hierarchy / self.cgroup.lstrip("/") / node).mkdir(parents=True, exist_ok=True)
 
     def destroy(self) -> None:
         """End everything inside and remove what outlives processes: cgroups and the folder."""

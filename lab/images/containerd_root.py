@@ -25,27 +25,31 @@ from lab.sandbox import Sandbox
 if TYPE_CHECKING:
     from pathlib import Path
 
-SOCKET = "/run/containerd/containerd.sock"
+RUN = "/run/containerd"
+SOCKET = f"{RUN}/containerd.sock"
 _READY_SECONDS = 120
 _DATABASES = ("io.containerd.metadata.v1.bolt/meta.db", "io.containerd.snapshotter.v1.overlayfs/metadata.db")
 
 
-def config(root: Path) -> str:
-    """Return containerd's configuration for a node, or for the preparation of its folder."""
+def config(root: Path, *, run: str = RUN, network: str = "/etc/cni/net.d") -> str:
+    """Return containerd's configuration for a node, or for the preparation of its folder.
+
+    `run` is where it keeps its socket and what ends with it, `network` where it reads how pods get addresses.
+    """
     return f"""version = 2
 root = "{root}"
-state = "/run/containerd"
+state = "{run}"
 disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
 [grpc]
-address = "{SOCKET}"
+address = "{run}/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{IMAGES["pause"].reference}"
 disable_apparmor = true
 restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "/usr/lib/cni"
-conf_dir = "/etc/cni/net.d"
+conf_dir = "{network}"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
@@ -92,11 +96,11 @@ def link_to(folder: Path) -> None:
         shutil.copy(source / database, folder / database)
 
 
-def wait_answering(sandbox: Sandbox) -> None:
-    """Wait until the containerd of a sandbox answers."""
+def wait_answering(sandbox: Sandbox, run: str = RUN) -> None:
+    """Wait until a containerd of a sandbox answers."""
 
     def answers() -> bool:
-        return sandbox.run(["ctr", "--address", SOCKET, "version"], check=False).code == 0
+        return sandbox.run(["ctr", "--address", f"{run}/containerd.sock", "version"], check=False).code == 0
 
     wait_for("containerd", answers, seconds=_READY_SECONDS, log=sandbox.folder / "logs" / "containerd.log")
 

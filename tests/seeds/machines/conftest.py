@@ -1,0 +1,31 @@
+"""A cluster of two machines with a folder that both see, as a network file system would be."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from lab import node, profiles, trainplane
+from tests.seeds.machines.site import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="session")
+def two_machines() -> Iterator[object]:
+    with profiles.node_with(trainplane.install, "seeds-machines") as cluster:
+        node.install_second(cluster)
+        yield cluster
+
+
+@pytest.fixture
+def site(two_machines: object) -> Iterator[Site]:
+    """Return a user's namespace on two machines; it is deleted afterwards, without waiting."""
+    site = Site(two_machines, f"test-{uuid.uuid4().hex[:8]}")  # type: ignore[arg-type]
+    site.cluster.kubectl("create", "namespace", site.namespace)
+    yield site
+    site.cluster.kubectl("delete", "namespace", site.namespace, "--wait=false")
