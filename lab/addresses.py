@@ -1,7 +1,8 @@
 """Addresses of a cluster. All of them exist only inside network namespaces that the lab made.
 
-Cluster N has its node at 10.77.N.1 (a second at 10.77.N.2), its pods in 10.78.N.0/24 and its services in 10.79.N.0/24; the link from a hub to
-cluster N is 10.76.N.0/30. Clusters of a fleet therefore never collide, and a route tells them apart.
+Cluster N has its node at 10.77.N.1 (a second at 10.77.N.2), its pods in 10.78.N.0/24 and its services in
+10.79.N.0/24; the link from a hub to cluster N is 10.76.N.0/30. Clusters of a fleet therefore never collide, and a route
+tells them apart.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from typing import TYPE_CHECKING
 
@@ -14,18 +13,20 @@ from tests.seeds.machines.site import Site
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from lab.cluster import Cluster
+
 
 @pytest.fixture(scope="session")
-def two_machines() -> Iterator[object]:
+def two_machines() -> Iterator[Cluster]:
     with profiles.node_with(trainplane.install, "seeds-machines") as cluster:
         node.install_second(cluster)
         yield cluster
 
 
 @pytest.fixture
-def site(two_machines: object) -> Iterator[Site]:
+def site(two_machines: Cluster) -> Iterator[Site]:
     """Return a user's namespace on two machines; it is deleted afterwards, without waiting."""
-    site = Site(two_machines, f"test-{uuid.uuid4().hex[:8]}")  # type: ignore[arg-type]
+    site = Site(two_machines, f"test-{uuid.uuid4().hex[:8]}")
     site.cluster.kubectl("create", "namespace", site.namespace)
     yield site
     site.cluster.kubectl("delete", "namespace", site.namespace, "--wait=false")
