@@ -34,6 +34,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	  --python-version 3.11 requirements/release.in --output-file requirements/release.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  --constraint requirements/base.txt requirements/pipelines.in --output-file requirements/pipelines.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
@@ -130,6 +132,12 @@ fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two work
 .PHONY: install-e2e
 install-e2e: image ## our image and chart as an admin installs them, on real clusters
 	$(LIVE) --suite install tests/install
+
+PIPELINES := build/pipelines/stamp
+$(PIPELINES): requirements/pipelines.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/pipelines
+	$(UV) pip install --quiet --python build/pipelines/bin/python --require-hashes --requirement $<
+	@touch $@
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)

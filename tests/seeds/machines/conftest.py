@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import node, profiles, trainplane
+from lab import node
 from tests.seeds.machines.site import Site
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def two_machines() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "seeds-machines") as cluster:
-        node.install_second(cluster)
-        yield cluster
+def two_machines(cluster: Cluster) -> Cluster:
+    """Return the suite's cluster with a second machine."""
+    node.install_second(cluster)
+    return cluster
 
 
 @pytest.fixture
