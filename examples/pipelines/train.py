@@ -21,12 +21,12 @@ def trackers() -> list:
     """Return what is told of each step: a function of the step and its figures for every tracker that is set up."""
     found = []
     if "MLFLOW_TRACKING_URI" in os.environ:
-        import mlflow
+        import mlflow  # noqa: PLC0415 only where it is used
 
         mlflow.start_run(run_name=os.environ.get("RUN_NAME"))
         found.append(lambda step, figures: mlflow.log_metrics(figures, step=step))
     if "WANDB_MODE" in os.environ:
-        import wandb
+        import wandb  # noqa: PLC0415 the same
 
         run = wandb.init(project="pipeline", name=os.environ.get("RUN_NAME"))
         found.append(lambda step, figures: run.log(figures, step=step))
@@ -34,6 +34,7 @@ def trackers() -> list:
 
 
 def main() -> None:
+    """Train."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", default="")
     parser.add_argument("--steps", type=int, default=20)
