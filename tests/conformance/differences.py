@@ -195,9 +195,21 @@ ADMISSION = (
 RENDERING = (
     Declared(
         "torch-without-trainer",
-        "`PET_*` variables and the port also without `spec.trainer`",
+        "`PET_*` and `MASTER_*` variables and the port also without `spec.trainer`",
         "a runtime's nodes belong together whatever the TrainJob adds; the reference's pods train alone (§11.14)",
         rendered.is_torch_without_trainer,
+    ),
+    Declared(
+        "torchrun",
+        "`torchrun` is the command of a Torch job that gives `args`, where neither it nor its runtime gives a command",
+        "the documents promise it; the reference runs the image's own program, which most images have as a shell",
+        rendered.runs_torchrun,
+    ),
+    Declared(
+        "master",
+        "`MASTER_ADDR` and `MASTER_PORT` beside the `PET_*` variables, unless the TrainJob or its runtime sets them",
+        "the documents promise it, and processes that torchrun does not start look there; its children get its own",
+        rendered.knows_master,
     ),
     Declared(
         "accelerators",
