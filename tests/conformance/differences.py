@@ -185,6 +185,12 @@ ADMISSION = (
         it.warns("says what to run"),
     ),
     Declared(
+        "mpi-spellings",
+        "`mpiImplementation` may be `Intel`, `IntelMPI` or `MPICH`; stored is OpenMPI, with an annotation",
+        "the documents promise it; the reference's schema refuses all but OpenMPI ([mpi](frameworks/mpi.md))",
+        it.accepted(r"mpiImplementation: Unsupported value"),
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",
