@@ -42,8 +42,8 @@ def test_quota_of_a_runtime_without_a_policy_is_what_its_pods_ask_for(team: Team
     team.wait_running("job", pods=4)
     asked = [Quantity.of(_request(pod, "cpu")) for pod in team.pods("job")]
     assert sorted(map(str, asked)) == ["3", "3", "3", "500m"]
-    assert Quantity.of(_charged(team, "cpu")) == sum(asked, Quantity.of("0"))
-    assert Quantity.of(_charged(team, "memory")) == Quantity.of("6Gi")
+    assert _charged(team, "cpu") == sum(asked, Quantity.of("0"))
+    assert _charged(team, "memory") == Quantity.of("6Gi")
 
 
 def _request(pod: Tree, resource: str) -> str:
@@ -51,7 +51,7 @@ def _request(pod: Tree, resource: str) -> str:
     return str(container["resources"]["requests"][resource])
 
 
-def _charged(team: Team, resource: str) -> str:
-    """Return what Kueue has charged the team's queue for."""
-    (flavor,) = team.get("clusterqueues", team.namespace)["status"]["flavorsUsage"]
-    return next(str(one["total"]) for one in flavor["resources"] if one["name"] == resource)
+def _charged(team: Team, resource: str) -> Quantity:
+    """Return what Kueue has charged the team's queue for when it admitted the job."""
+    assigned = (team.workload("job") or {})["status"]["admission"]["podSetAssignments"]
+    return sum((Quantity.of(one["resourceUsage"].get(resource, "0")) for one in assigned), Quantity.of("0"))
