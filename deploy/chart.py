@@ -132,7 +132,7 @@ def _webhooks(text: str) -> str:
         '    {{- include "trainplane.webhook.place" . | nindent 4 }}\n    clientConfig:\n'
         "      {{- with .Values.webhook.caBundle }}\n      caBundle: {{ . }}\n      {{- end }}\n",
     )
-    head, *items = re.split(r"\n(?=  (?:- name|# An operator))", text)
+    head, *items = re.split(r"\n(?=---|  (?:- name|# An operator))", text)
     return head + "".join("\n" + _unless_scoped(item) for item in items)
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tests.conformance.side import Answer
 
 ABSENT = "<absent>"
+MASTER = ("MASTER_ADDR", "MASTER_PORT")
+"""Variables that every Torch job of ours has more: each differs by itself, or it would hide what differs beside it."""
 _ROOT = "<nil>"
 """What the API server calls the whole object; it adds a cause for it to almost every refusal."""
 _DENIED = re.compile(r'^admission webhook "[^"]+" denied the request: ')
@@ -100,12 +102,23 @@ def tree_differences(left: Any, right: Any, path: str = "") -> list[tuple[str, A
         for key in sorted({*left, *right}):
             found += tree_differences(left.get(key, ABSENT), right.get(key, ABSENT), f"{path}.{key}" if path else key)
         return found
-    if isinstance(left, list) and isinstance(right, list) and len(left) == len(right):
-        found = []
+    if isinstance(left, list) and isinstance(right, list):
+        found, right = _apart(left, right, path)
+        if len(left) != len(right):
+            return [*found, (path, left, right)]
         for number, (one, other) in enumerate(zip(left, right, strict=True)):
             found += tree_differences(one, other, f"{path}[{_label(one, other) or number}]")
         return found
     return [] if _same(left, right) else [(path, left, right)]
+
+
+def _apart(left: list[Any], right: list[Any], path: str) -> tuple[list[tuple[str, Any, Any]], list[Any]]:
+    """Return the variables of `MASTER` that only the right list has, as differences, and the list without them."""
+    if not path.endswith(".env"):
+        return [], right
+    more = {*MASTER} - {entry["name"] for entry in left}
+    found = [(f"{path}[{entry['name']}]", ABSENT, entry) for entry in right if entry["name"] in more]
+    return found, [entry for entry in right if entry["name"] not in more]
 
 
 def _label(one: Any, other: Any) -> str:

@@ -185,6 +185,12 @@ ADMISSION = (
         it.warns("says what to run"),
     ),
     Declared(
+        "mpi-spellings",
+        "`mpiImplementation` may be `Intel`, `IntelMPI` or `MPICH`; stored is OpenMPI, with an annotation",
+        "the documents promise it; the reference's schema refuses all but OpenMPI ([mpi](frameworks/mpi.md))",
+        it.accepted(r"mpiImplementation: Unsupported value"),
+    ),
+    Declared(
         "long-lists",
         "more than 128 arguments and variables are accepted",
         "see above: rules said otherwise",
@@ -195,9 +201,21 @@ ADMISSION = (
 RENDERING = (
     Declared(
         "torch-without-trainer",
-        "`PET_*` variables and the port also without `spec.trainer`",
+        "`PET_*` and `MASTER_*` variables and the port also without `spec.trainer`",
         "a runtime's nodes belong together whatever the TrainJob adds; the reference's pods train alone (§11.14)",
         rendered.is_torch_without_trainer,
+    ),
+    Declared(
+        "torchrun",
+        "`torchrun` is the command of a Torch job that gives `args`, where neither it nor its runtime gives a command",
+        "the documents promise it; the reference runs the image's own program, which most images have as a shell",
+        rendered.runs_torchrun,
+    ),
+    Declared(
+        "master",
+        "`MASTER_ADDR` and `MASTER_PORT` beside the `PET_*` variables, unless the TrainJob or its runtime sets them",
+        "the documents promise it, and processes that torchrun does not start look there; its children get its own",
+        rendered.knows_master,
     ),
     Declared(
         "accelerators",

@@ -116,7 +116,7 @@ def warns(saying: str) -> Callable[[Difference], bool]:
 
 def is_kueues_own(found: Difference) -> bool:
     """Match Kueue's entry where a list was written without it, or a new TrainJob came with one that says something."""
-    new = it.job(found.case)["spec"].get("runtimePatches", [])
+    new = it.job(found.case).get("spec", {}).get("runtimePatches", [])
     forged = any(entry["manager"] == it.KUEUE and _says_something(entry) for entry in new)
     if _verdict(found, "warned"):
         return forged and isinstance(found.step, Create) and found.ours is True

@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance import context as it
-from tests.conformance.compare import ABSENT
+from tests.conformance.compare import ABSENT, MASTER
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity
 
@@ -39,18 +39,18 @@ def is_torch_without_trainer(found: Difference) -> bool:
         return False
     if it.is_owned(found):
         return found.reference == ABSENT and (
-            _owns_only(found, "env", "PET_") or _owns_only(found, "ports", str(_PORT))
+            _owns_only(found, "env", "PET_", "MASTER_") or _owns_only(found, "ports", str(_PORT))
         )
     if it.of_container(found, "env"):
-        return _added(found, lambda entry: entry["name"].startswith("PET_"))
+        return _added(found, lambda entry: entry["name"].startswith(("PET_", "MASTER_")))
     return it.of_container(found, "ports") and _added(found, lambda entry: entry["containerPort"] == _PORT)
 
 
-def _owns_only(found: Difference, field: str, name: str) -> bool:
-    """Tell if only we own entries of a container's list, and each of these has a key that begins with `name`."""
+def _owns_only(found: Difference, field: str, *names: str) -> bool:
+    """Tell if only we own entries of a container's list, and each has a key that begins with one of `names`."""
     head, list_, entry = found.path.partition(f".f:{field}")
     keys = [entry.removeprefix(".")] if entry else [key for key in found.ours if key != "."]
-    marks = (f'k:{{"name":"{name}', f'k:{{"containerPort":{name}')
+    marks = tuple(f'k:{{"{key}{name}' for name in names for key in ('name":"', 'containerPort":'))
     return bool(list_) and ".f:containers." in head and all(key.startswith(marks) for key in keys)
 
 
@@ -60,6 +60,48 @@ def _added(found: Difference, ours: Callable[[Tree], bool]) -> bool:
         return False
     theirs = [] if found.reference == ABSENT else found.reference
     return [entry for entry in found.ours if not ours(entry)] == [entry for entry in theirs if not ours(entry)]
+
+
+def knows_master(found: Difference) -> bool:
+    """Match the first node's address by torch.distributed's own names, which nobody gave."""
+    if not (it.within(found, "JobSet") and it.is_torch(found.case) and found.reference == ABSENT):
+        return False
+    name, variable, step = it.job(found.case)["metadata"]["name"], it.entry(found, "env"), _step(found)
+    if variable not in MASTER or not (step and _in_node(found, "env")):
+        return False
+    if it.is_owned(found):
+        return True
+    spec = it.runtime(found.case)["spec"]["template"]["spec"]
+    host = f"{name}-{step}-0-0.{spec.get('network', {}).get('subdomain', name)}"
+    value = host if variable == MASTER[0] else str(_PORT)
+    return bool(found.ours == {"name": variable, "value": value})
+
+
+def runs_torchrun(found: Difference) -> bool:
+    """Match the command of a Torch job that gives arguments, where nobody gave a command."""
+    if not (it.within(found, "JobSet") and it.is_torch(found.case) and found.reference == ABSENT):
+        return False
+    trainer, step = it.job(found.case)["spec"].get("trainer", {}), _step(found)
+    if not (step and _in_node(found, "command") and trainer.get("args") and "command" not in trainer):
+        return False
+    pod = it.pods(found.case)[step]["spec"]
+    is_said = any("command" in one for one in pod["containers"] if one["name"] == "node")
+    return not is_said and (it.is_owned(found) or found.ours == ["torchrun"])
+
+
+def _step(found: Difference) -> str:
+    """Return the job that a difference lies in, if it trains and is the first that does."""
+    jobs = it.runtime(found.case)["spec"]["template"]["spec"]["replicatedJobs"]
+    labels = [one["template"].get("metadata", {}).get("labels", {}) for one in jobs]
+    trains = [job["name"] for job, said in zip(jobs, labels, strict=True) if "trainer" in said.values()]
+    step = it.entry(found, "replicatedJobs")
+    return step if trains[:1] == [step] else ""
+
+
+def _in_node(found: Difference, field: str) -> bool:
+    """Tell if a difference is one of a field of the training container, or of an entry of it."""
+    is_field = it.plain(found.path).endswith(f"template.spec.containers.{field}")
+    return is_field and it.entry(found, "containers") == "node"
 
 
 def counts_accelerators(found: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""Twenty jobs in every state, for a takeover from one operator to the other and back.
+"""Some thirty jobs in every state, for a takeover from one operator to the other and back.
 
 JobSet's own controller and the Job controller run them. On a simulated node a pod of a Job completes at once; pods that
 ask for the `held` node find none, and the test plays their kubelet, so that a job runs until the test ends it.
@@ -6,7 +6,7 @@ ask for the `held` node find none, and the test plays their kubelet, so that a j
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance.documents import (
@@ -43,7 +43,11 @@ class Member:
     spec: Tree = field(default_factory=dict, hash=False)
     runtime: str = "held"
     returns: bool = True
-    """Whether it also goes from ours back to the reference."""
+    """Whether it also goes from ours back to the reference.
+
+    A Torch job that is suspended by then does not: the reference would take our MASTER_ variables off its JobSet, which
+    JobSet refuses. So each of these has a plain twin that does.
+    """
 
 
 def runtimes() -> list[Tree]:
@@ -59,8 +63,10 @@ def runtimes() -> list[Tree]:
     step = {**replicated_job(job=job, **held), "dependsOn": [{"name": "dataset-initializer", "status": "Complete"}]}
     found = [
         runtime(replicated_job(job=job, **held), name="held", policy={"torch": {}, "numNodes": 2}),
+        runtime(replicated_job(job=job, **held), name="plain", policy={"numNodes": 2}),
         runtime(replicated_job(job=job, **held), name="doomed", policy={"numNodes": 1}),
         runtime(replicated_job(job=job, **held), name="changing", policy={"torch": {}, "numNodes": 2}),
+        runtime(replicated_job(job=job, **held), name="plain-changing", policy={"numNodes": 2}),
         runtime(replicated_job(job=job, **kwok), name="quick", policy={"numNodes": 2}),
         runtime(initializer, step, name="steps", policy={"torch": {}}),
         runtime(
@@ -101,21 +107,27 @@ _TRAINER = {
 _DONE = ("Complete", "AllJobsCompleted")
 _FAILED = ("Failed", "FailedJobs")
 
-MEMBERS = (
-    Member("suspended", "Suspended", "Suspended", spec={"suspend": True, "trainer": _TRAINER}),
-    Member("suspended-then-runs", *_DONE, late=("resume", "start", "succeed"), spec={"suspend": True, "trainer": {}}),
+_MEMBERS = (
+    Member("suspended", "Suspended", "Suspended", spec={"suspend": True, "trainer": _TRAINER}, returns=False),
+    Member(
+        "suspended-then-runs",
+        *_DONE,
+        late=("resume", "start", "succeed"),
+        spec={"suspend": True, "trainer": {}},
+        returns=False,
+    ),
     Member(
         "suspended-with-amounts",
         *_DONE,
         late=("resume", "start", "succeed"),
         spec={"suspend": True, "trainer": {"resourcesPerNode": {"limits": {"nvidia.com/gpu": 2}}}},
+        returns=False,
     ),
     Member(
         "suspended-without-trainer",
         *_DONE,
         late=("resume", "start", "succeed"),
         spec={"suspend": True},
-        # The reference would take our PET variables off the suspended JobSet again, which JobSet refuses it.
         returns=False,
     ),
     Member(
@@ -123,6 +135,7 @@ MEMBERS = (
         *_DONE,
         late=("resume", "start", "succeed"),
         spec={"suspend": True, "trainer": {}, "runtimePatches": [_SELECTORS, _LABELS]},
+        returns=False,
     ),
     Member(
         "suspended-runtime-edited",
@@ -131,6 +144,7 @@ MEMBERS = (
         late=("resume", "start", "succeed"),
         spec={"suspend": True, "trainer": {}},
         runtime="changing",
+        returns=False,
     ),
     Member("resumed", *_DONE, early=("resume", "start"), late=("succeed",), spec={"suspend": True, "trainer": {}}),
     Member("pending", *_DONE, late=("start", "succeed"), spec={"trainer": {}}),
@@ -153,9 +167,22 @@ MEMBERS = (
     ),
     Member("running-fails-later", *_FAILED, early=("start",), late=("fail",), spec={"trainer": {}}),
     Member(
-        "running-suspended-later", "Suspended", "Suspended", early=("start",), late=("suspend",), spec={"trainer": {}}
+        "running-suspended-later",
+        "Suspended",
+        "Suspended",
+        early=("start",),
+        late=("suspend",),
+        spec={"trainer": {}},
+        returns=False,
     ),
-    Member("stopped", *_DONE, early=("start", "suspend"), late=("resume", "start", "succeed"), spec={"trainer": {}}),
+    Member(
+        "stopped",
+        *_DONE,
+        early=("start", "suspend"),
+        late=("resume", "start", "succeed"),
+        spec={"trainer": {}},
+        returns=False,
+    ),
     Member(
         "initializing",
         *_DONE,
@@ -188,6 +215,15 @@ MEMBERS = (
     ),
     Member("elsewhere", "", "", spec={"managedBy": "kueue.x-k8s.io/multikueue"}),
 )
+
+
+def _plain(member: Member) -> Member:
+    """Return a Torch job's twin without Torch."""
+    on = {"held": "plain", "changing": "plain-changing"}[member.runtime]
+    return replace(member, name=f"{member.name}-plain", runtime=on, returns=True)
+
+
+MEMBERS = (*_MEMBERS, *(_plain(member) for member in _MEMBERS if not member.returns))
 
 
 def document(member: Member) -> Tree:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance.cases import Change, Remove, Step
-from tests.conformance.compare import ABSENT, Difference
+from tests.conformance.compare import ABSENT, Difference, tree_differences
 from tests.conformance.differences import DECLARED, explain
 from tests.conformance.documents import (
     COMPLETED,
@@ -476,6 +476,60 @@ def test_tolerations_that_stay_beside_kueues_were_given(ours: list[str], then: t
 )
 def test_only_torchs_own_fields_are_ours_alone(path: str, ours: Any, known: bool) -> None:
     assert explained_by(difference(JOBSET, path, ABSENT, ours)) == ("torch-without-trainer" if known else None)
+
+
+MASTER = {"name": "MASTER_ADDR", "value": "job-node-0-0.job"}
+OWNED_MASTER = f'{OWNED}.f:env.k:{{"name":"MASTER_ADDR"}}'
+PLAIN = runtime(replicated_job(), policy={"numNodes": 1})
+SAYS_COMMAND = torch(replicated_job(containers=[container(command=["python3"])]))
+GIVES_ARGS = {"trainer": {"args": ["train.py"]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "ours", "on", "known"),
+    [
+        (f"{ENV}[MASTER_ADDR]", MASTER, None, True),
+        (f"{ENV}[MASTER_PORT]", {"name": "MASTER_PORT", "value": "29500"}, None, True),
+        (OWNED_MASTER, {".": {}, "f:value": {}}, None, True),
+        (f"{ENV}[MASTER_ADDR]", {**MASTER, "value": "job-node-0-1.job"}, None, False),
+        (f"{ENV}[MASTER_PORT]", {"name": "MASTER_PORT", "value": "1"}, None, False),
+        (f"{ENV}[MASTER]", MASTER, None, False),
+        (f"{ENV}[MASTER_ADDR]", MASTER, PLAIN, False),
+        (OWNED_MASTER, {".": {}, "f:value": {}}, PLAIN, False),
+        (f"{ENV.replace('[node]', '[side]')}[MASTER_ADDR]", MASTER, None, False),
+    ],
+)
+def test_the_first_node_is_known_by_its_address(path: str, ours: Any, on: Tree | None, known: bool) -> None:
+    found = difference(JOBSET, path, ABSENT, ours, spec=GIVES_ARGS, on=on)
+    assert explained_by(found) == ("master" if known else None)
+
+
+@pytest.mark.parametrize(
+    ("path", "ours", "spec", "on", "known"),
+    [
+        (f"{CONTAINER}.command", ["torchrun"], GIVES_ARGS, None, True),
+        (f"{OWNED}.f:command", {}, GIVES_ARGS, None, True),
+        (f"{CONTAINER}.command", ["torchrun", "--standalone"], GIVES_ARGS, None, False),
+        (f"{CONTAINER}.command", ["torchrun"], {"trainer": {"numNodes": 2}}, None, False),
+        (f"{CONTAINER}.command", ["torchrun"], {"trainer": {"args": ["a"], "command": ["b"]}}, None, False),
+        (f"{CONTAINER}.command", ["torchrun"], {}, None, False),
+        (f"{CONTAINER}.command", ["torchrun"], GIVES_ARGS, SAYS_COMMAND, False),
+        (f"{CONTAINER}.command", ["torchrun"], GIVES_ARGS, PLAIN, False),
+        (f"{CONTAINER}.args", ["torchrun"], GIVES_ARGS, None, False),
+    ],
+)
+def test_torchrun_is_a_command_that_nobody_gave(path: str, ours: Any, spec: Tree, on: Tree | None, known: bool) -> None:
+    assert explained_by(difference(JOBSET, path, ABSENT, ours, spec=spec, on=on)) == ("torchrun" if known else None)
+
+
+def test_the_first_nodes_variables_hide_nothing_beside_them() -> None:
+    theirs = [{"name": "A", "value": "1"}]
+    ours = [{"name": "A", "value": "2"}, MASTER]
+    found = tree_differences({"env": theirs}, {"env": ours}, "x")
+    assert found == [("x.env[MASTER_ADDR]", ABSENT, MASTER), ("x.env[A].value", "1", "2")]
+    assert tree_differences({"env": theirs}, {"env": [*ours, MASTER | {"name": "B"}]}, "x")[1:] == [
+        ("x.env", theirs, [ours[0], MASTER | {"name": "B"}])
+    ]
 
 
 @pytest.mark.parametrize(

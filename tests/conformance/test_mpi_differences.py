@@ -334,6 +334,21 @@ def test_a_refusal_is_for_the_implementation(codes: tuple[int, int], message: st
     assert explained_by(found) == ("mpi-implementation" if known else None)
 
 
+@pytest.mark.parametrize(
+    ("codes", "message", "known"),
+    [
+        ((422, 201), 'spec.mlPolicy.mpi.mpiImplementation: Unsupported value: "MPICH"', True),
+        ((422, 201), 'spec.mlPolicy.torch: Unsupported value: "MPICH"', False),
+        ((201, 422), 'spec.mlPolicy.mpi.mpiImplementation: Unsupported value: "MPICH"', False),
+    ],
+)
+def test_a_spelling_is_accepted_that_the_schema_does_not_know(
+    codes: tuple[int, int], message: str, known: bool
+) -> None:
+    found = difference("verdict", "code", *codes, on=ON, message=message)
+    assert explained_by(found) == ("mpi-spellings" if known else None)
+
+
 # -- what nobody watches ----------------------------------------------------------------------------------------------
 
 

@@ -81,6 +81,26 @@ ENVIRONMENT = (
     ),
     Case("Torch without a trainer", (Create(train_job()),), (torch(nodes=3),)),
     Case("Torch with an empty trainer", (Create(train_job(trainer={})),), (torch(nodes=3),)),
+    Case("Torch with arguments alone", (Create(train_job(trainer={"args": ["train.py"]})),), (torch(nodes=2),)),
+    Case(
+        "Torch with arguments for the runtime's command",
+        (Create(train_job(trainer={"args": ["train.py"]})),),
+        (torch(replicated_job(containers=[container(command=["python3"])])),),
+    ),
+    Case(
+        "Torch with a first node of the user's",
+        (
+            Create(
+                train_job(
+                    trainer={
+                        "command": ["python3", "train.py"],
+                        "env": [{"name": "MASTER_ADDR", "value": "mine"}, {"name": "MASTER_PORT", "value": "1"}],
+                    }
+                )
+            ),
+        ),
+        (torch(nodes=2),),
+    ),
     Case("Torch with no nodes", (Create(train_job(trainer={"numNodes": 0})),), (torch(nodes=3),)),
     Case(
         "Torch beside named and unnamed ports",

@@ -25,6 +25,7 @@ from trainplane.operator.errors import OperatorError
 from trainplane.operator.runtimes import decode as decode_runtime
 from trainplane.operator.runtimes import read as read_runtime
 from trainplane.operator.webhooks import (
+    MUTATE_CLUSTER_TRAINING_RUNTIME,
     MUTATE_TRAIN_JOB,
     VALIDATE_CLUSTER_TRAINING_RUNTIME,
     VALIDATE_TRAIN_JOB,
@@ -79,6 +80,7 @@ class Stage:
             "judge a new TrainJob": lambda: self._ask(VALIDATE_TRAIN_JOB, job),
             "default a changed TrainJob": lambda: self._ask(MUTATE_TRAIN_JOB, job, before),
             "judge a changed TrainJob": lambda: self._ask(VALIDATE_TRAIN_JOB, job, before),
+            "default a runtime": lambda: self._ask(MUTATE_CLUSTER_TRAINING_RUNTIME, runtime),
             "judge a new runtime": lambda: self._ask(VALIDATE_CLUSTER_TRAINING_RUNTIME, runtime),
             "judge a changed runtime": lambda: self._ask(VALIDATE_CLUSTER_TRAINING_RUNTIME, runtime, former),
             "keep a runtime": lambda: self._keep(runtime),

@@ -35,6 +35,7 @@ PATIENCE = 20.0
 TICKS = 100.0
 MUTATE = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
 VALIDATE = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
+MUTATE_RUNTIME = "/mutate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
 VALIDATE_RUNTIME = "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
 AUTHOR = "whoever may create a TrainJob"
 ADMIN = "whoever may create a runtime in a namespace"
@@ -233,6 +234,15 @@ def test_a_runtime_with_pods_without_end(webhook: Webhook, fields: Tree) -> None
     refused(webhook.review(VALIDATE_RUNTIME, bomb), "pods", "limits.podsPerTrainJob")
     webhook.put(bomb)  # stored before there were bounds
     refused(webhook.review(VALIDATE, train_job("bomb")), "pods", "limits.podsPerTrainJob")
+
+
+@pytest.mark.attack(AUTHOR, "a review of a runtime's annotations that takes the time of everybody's")
+@pytest.mark.parametrize("count", [12_000, 2000])
+def test_a_runtime_with_annotations_without_end(webhook: Webhook, count: int) -> None:
+    bomb = runtime(job("node", "trainer"), name="bomb")
+    bomb["metadata"]["annotations"] = {f"a{number}": "b" for number in range(count)}
+    bomb["spec"]["mlPolicy"] = {"mpi": {"mpiImplementation": "IntelMPI"}}
+    cheap(webhook.review(MUTATE_RUNTIME, bomb))
 
 
 # --- lists searched in lists

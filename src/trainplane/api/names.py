@@ -165,6 +165,9 @@ TORCH_MASTER_PORT: Final = "PET_MASTER_PORT"
 TORCH_RESERVED: Final = frozenset(
     {TORCH_NNODES, TORCH_NPROC_PER_NODE, TORCH_NODE_RANK, TORCH_MASTER_ADDR, TORCH_MASTER_PORT}
 )
+MASTER_ADDR: Final = "MASTER_ADDR"
+MASTER_PORT: Final = "MASTER_PORT"
+"""Where the first node is, by torch.distributed's own names; torchrun sets them anew for its children."""
 TORCH_RDZV_BACKEND: Final = "PET_RDZV_BACKEND"
 TORCH_RDZV_ENDPOINT: Final = "PET_RDZV_ENDPOINT"
 TORCH_RDZV_ID: Final = "PET_RDZV_ID"

@@ -12,6 +12,13 @@ from trainplane.api.tree import Tree
 PROCESS_WORDS = ("auto", "cpu", "gpu")
 """Texts that numProcPerNode may be; a text of digits is a number."""
 
+OPENMPI: Final = "OpenMPI"
+INTEL: Final = "Intel"
+MPICH: Final = "MPICH"
+MPI_SPELLINGS: Final = {INTEL: INTEL, "IntelMPI": INTEL, MPICH: MPICH}
+"""What mpiImplementation may say beside OpenMPI, and what it means. Admission stores it as an annotation: the trainer's
+Go code, Kueue's copy of it too, breaks at any other word than OpenMPI."""
+
 MOST_NODES: Final = 100_000
 """Pods that Kubernetes takes of one Indexed Job, which the nodes of a training are: more could never run."""
 
@@ -89,8 +96,13 @@ class MPIPolicy(Envelope, frozen=True):
 
     num_proc_per_node: Annotated[int, Field("Slots per node in the hostfile.", format="int32", default=1)] = 1
     mpi_implementation: Annotated[
-        str, Field("The MPI implementation in the image.", enum=("OpenMPI", ""), default="OpenMPI")
-    ] = "OpenMPI"
+        str,
+        Field(
+            "The MPI in the image; others than OpenMPI are stored as an annotation.",
+            enum=(OPENMPI, *MPI_SPELLINGS, ""),
+            default=OPENMPI,
+        ),
+    ] = OPENMPI
     ssh_auth_mount_path: Annotated[
         str,
         Field("Where the SSH keys are mounted.", max_length=4096, default=names.MPI_SSH_MOUNT_PATH),

@@ -33,6 +33,7 @@ from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
 from trainplane.operator.stores import Meta, Written
 from trainplane.render.errors import RenderError
+from trainplane.render.plugins.torchrun import Torchrun
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
 from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
 
@@ -107,7 +108,6 @@ class Objects:
         self._once = OnceCreator(self.client, self.writer)
         self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
-        self._mute = self.pipeline.without(TrainJobStatus.name)
 
     def pending(self, key: Key) -> bool:
         """Return whether the mirror has not shown our last write of a JobSet."""
@@ -188,11 +188,15 @@ class Objects:
     def _render(self, here: Situation, runtime: Runtime) -> Rendering:
         """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have.
 
-        Pods of a JobSet that is there cannot be given volumes: one that was made without progress stays without.
+        Pods of a JobSet that is there cannot be given volumes, variables or a command: one that was made without
+        progress, or by a release that left torchrun to the TrainJob, stays without.
         """
-        pipeline = self.pipeline if here.jobset is None or here.jobset.reports else self._mute
+        jobset, pipeline = here.jobset, self.pipeline
+        if jobset is not None:
+            parts = {TrainJobStatus.name: jobset.reports, Torchrun.name: jobset.has_master}
+            pipeline = pipeline.without(*(name for name, is_there in parts.items() if not is_there))
         with Budget(f"TrainJob {here.key}"):
-            return pipeline.render(here.job, runtime, begins=here.jobset is None)
+            return pipeline.render(here.job, runtime, begins=jobset is None)
 
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts

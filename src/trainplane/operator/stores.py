@@ -1,10 +1,10 @@
 """What the operator sees of the cluster: five mirrors, each cut to what is read.
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
-template is a copy of ours and ten times as large. Whether it is suspended or expires, how many pods train and whether
-they may report progress is learnt as it passes by. So is, of a TrainJob, under which labels it counts (`TALLY`) and,
-until it has finished, which runtime it uses (`USED`, and `QUEUED` if it is in one of Kueue's queues): neither a scrape
-nor a review of a runtime walks over 100,000 TrainJobs. Of pods, see `pods`.
+template is a copy of ours and ten times as large. Whether it is suspended or expires, how many pods train, whether they
+may report progress and know the first node's address is learnt as it passes by. So is, of a TrainJob, under which
+labels it counts (`TALLY`) and, until it has finished, which runtime it uses (`USED`, and `QUEUED` if it is in one of
+Kueue's queues): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs. Of pods, see `pods`.
 """
 
 from __future__ import annotations
@@ -102,6 +102,8 @@ class SeenJobSet:
     """Pods that train, and do not prepare data."""
     reports: bool = False
     """Whether its pods were made to report progress: one that another release or the reference made may not be."""
+    has_master: bool = False
+    """Whether its containers know the first node as MASTER_ADDR: torch's do, unless another release made them."""
 
     @property
     def is_active(self) -> bool:
@@ -113,12 +115,17 @@ class _TemplateMeta(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
 
 
-class _Volume(msgspec.Struct, frozen=True):
+class _Named(msgspec.Struct, frozen=True):
     name: str = ""
 
 
+class _Container(msgspec.Struct, frozen=True):
+    env: list[_Named] | None = None
+
+
 class _PodSpec(msgspec.Struct, frozen=True):
-    volumes: list[_Volume] | None = None
+    volumes: list[_Named] | None = None
+    containers: list[_Container] | None = None
 
 
 class _PodTemplate(msgspec.Struct, frozen=True):
@@ -163,18 +170,32 @@ _EXPIRES: Final = Index(_Spec, lambda jobset: ("yes",) if jobset.spec.ttl_second
 _TRAINERS: Final = Index(_Spec, lambda jobset: (str(sum(one.trainers for one in jobset.spec.replicated_jobs)),))
 
 
+def _pods(jobset: _Spec) -> Iterable[_PodSpec]:
+    return (job.template.spec.template.spec for job in jobset.spec.replicated_jobs)
+
+
 def _reports(jobset: _Spec) -> tuple[str, ...]:
-    volumes = (
-        volume.name for job in jobset.spec.replicated_jobs for volume in job.template.spec.template.spec.volumes or ()
-    )
+    volumes = (volume.name for pod in _pods(jobset) for volume in pod.volumes or ())
     return ("yes",) if names.STATUS_VOLUME in volumes else ()
 
 
+def _has_master(jobset: _Spec) -> tuple[str, ...]:
+    variables = (entry.name for pod in _pods(jobset) for one in pod.containers or () for entry in one.env or ())
+    return ("yes",) if names.MASTER_ADDR in variables else ()
+
+
 _REPORTS: Final = Index(_Spec, _reports)
+_HAS_MASTER: Final = Index(_Spec, _has_master)
 
 
 def _job_sets() -> Store:
-    indexes = {"suspended": _SUSPENDED, "expires": _EXPIRES, "trainers": _TRAINERS, "reports": _REPORTS}
+    indexes = {
+        "suspended": _SUSPENDED,
+        "expires": _EXPIRES,
+        "trainers": _TRAINERS,
+        "reports": _REPORTS,
+        "master": _HAS_MASTER,
+    }
     return Store(JOB_SETS, _JOB_SET_FIELDS, indexes)
 
 
@@ -284,7 +305,7 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires, trainers, reports = entry.indexed
+        suspended, expires, trainers, reports, master = entry.indexed
         return SeenJobSet(
             seen.metadata,
             seen.status,
@@ -292,4 +313,5 @@ class Stores:
             expires=bool(expires),
             trainers=int(trainers[0]) if trainers else 0,
             reports=bool(reports),
+            has_master=bool(master),
         )

@@ -15,6 +15,7 @@ from trainplane.admission.amounts import judge_amounts
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
 from trainplane.admission.edits import changes_only_suspend
 from trainplane.admission.immutability import touches_fixed
+from trainplane.admission.implementations import default_runtime
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
 from trainplane.admission.message import describe, shortened, shown
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from trainplane.render.pipeline import Pipeline
 
 MUTATE_TRAIN_JOB: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob"
+MUTATE_TRAINING_RUNTIME: Final = "/mutate-trainer-kubeflow-org-v1alpha1-trainingruntime"
+MUTATE_CLUSTER_TRAINING_RUNTIME: Final = "/mutate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
 VALIDATE_TRAIN_JOB: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainjob"
 VALIDATE_TRAINING_RUNTIME: Final = "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime"
 VALIDATE_CLUSTER_TRAINING_RUNTIME: Final = "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime"
@@ -58,8 +61,10 @@ PATHS: Final = (
     VALIDATE_TRAIN_JOB,
     VALIDATE_TRAINING_RUNTIME,
     VALIDATE_CLUSTER_TRAINING_RUNTIME,
+    MUTATE_TRAINING_RUNTIME,
+    MUTATE_CLUSTER_TRAINING_RUNTIME,
 )
-"""The paths of the reference: its webhook configurations serve ours, too."""
+"""First the paths of the reference, whose webhook configurations serve ours, too; then those that it does not have."""
 
 _Fields: Final = dict[str, msgspec.Raw]
 _NAMESPACE_ENDERS: Final = frozenset(
@@ -97,6 +102,8 @@ class Webhooks:
             VALIDATE_TRAIN_JOB: self.validate_train_job,
             VALIDATE_TRAINING_RUNTIME: self.validate_runtime,
             VALIDATE_CLUSTER_TRAINING_RUNTIME: self.validate_runtime,
+            MUTATE_TRAINING_RUNTIME: self.default_runtime,
+            MUTATE_CLUSTER_TRAINING_RUNTIME: self.default_runtime,
         }
         return {path: _refusing(review) for path, review in reviews.items()}
 
@@ -141,6 +148,15 @@ class Webhooks:
                 allowed_patches=self._allowed_patches,
             )
             return _answer(verdict, names.TRAIN_JOB)
+
+    def default_runtime(self, request: AdmissionRequest) -> Answer:
+        """Turn what only documents write in a runtime into what is stored."""
+        if request.operation not in {"CREATE", "UPDATE"}:
+            return allow()
+        new = _tree(request.decode(_Fields))
+        with Budget(_named(request)):
+            defaulted = default_runtime(new)
+            return mutate(json_patch(new, defaulted.tree), warnings=shown(defaulted.warnings))
 
     async def validate_runtime(self, request: AdmissionRequest) -> Answer:
         """Return whether a runtime of either kind may be as it is, and whether it may go."""

@@ -39,6 +39,7 @@ from trainplane.render.plugins.plainml import PlainML
 from trainplane.render.plugins.shipped import ShippedCode
 from trainplane.render.plugins.tensorflow import TensorFlow
 from trainplane.render.plugins.torch import Torch
+from trainplane.render.plugins.torchrun import Torchrun
 from trainplane.render.plugins.volcano import Volcano
 from trainplane.render.plugins.xgboost import XGBoost
 from trainplane.render.provenance import Origin, Provenance, Rendered, trainjob
@@ -55,7 +56,18 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMON", "FRAMEWORKS", "Job", "Pipeline", "Rendering", "Runtime"]
 
-FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (ShippedCode, PlainML, Torch, MPI, JAX, XGBoost, TensorFlow, Paddle, Flux)
+FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (
+    ShippedCode,
+    PlainML,
+    Torch,
+    Torchrun,
+    MPI,
+    JAX,
+    XGBoost,
+    TensorFlow,
+    Paddle,
+    Flux,
+)
 """Built-in frameworks. First what some of them build on: ShippedCode settles the arguments, PlainML the nodes for those
 that leave that to it. Plugins of other packages come after them, in order of their names."""
 
@@ -114,9 +126,9 @@ class Pipeline:
         built_in = [plugin() for plugin in FRAMEWORKS], [plugin() for plugin in COMMON]
         return cls([*built_in[0], *discover(), *also, *built_in[1]], most_pods=most_pods)
 
-    def without(self, name: str) -> Pipeline:
-        """Return the same plugins without that of a name; itself if it has none of it."""
-        kept = [plugin for plugin in self.plugins if plugin.name != name]
+    def without(self, *names: str) -> Pipeline:
+        """Return the same plugins without those of some names; itself if it has none of them."""
+        kept = [plugin for plugin in self.plugins if plugin.name not in names]
         return self if len(kept) == len(self.plugins) else Pipeline(kept, most_pods=self.most_pods)
 
     def plan(self, job: Job, runtime: Runtime) -> Plan:

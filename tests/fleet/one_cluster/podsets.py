@@ -110,6 +110,13 @@ CASES = (
         step("few", ancestor=None, parallelism=4, completions=2, requests={"cpu": "1"}),
         policy={},
     ),
+    _case(
+        "Intel MPI, written as documents do",
+        step(ancestor=None, requests=_SMALL),
+        step("launcher", requests={"cpu": "1"}),
+        policy={"numNodes": 1, "mpi": {"mpiImplementation": "IntelMPI"}},
+        trainer={"numNodes": 3},
+    ),
     _case("sidecar and overhead", step(pod={"initContainers": [_SIDECAR]}, requests=_SMALL), trainer={"numNodes": 2}),
     _case(
         "torchtune with initializers",

@@ -38,6 +38,7 @@ OTHER_DIFFERENCES = {
     "spec.initializer.dataset.env": {"maxItems"},
     "spec.initializer.model.env": {"maxItems"},
     "spec.mlPolicy": {"x-kubernetes-validations"},
+    "spec.mlPolicy.mpi.mpiImplementation": {"enum"},
     "spec.mlPolicy.numNodes": {"maximum"},
     "spec.runtimeRef": {"x-kubernetes-validations"},
     "spec.trainer": {"x-kubernetes-validations"},

@@ -64,7 +64,7 @@ _BY_FIELD: Final[dict[str, tuple[Any, ...]]] = {
     "parallelism": (1, 2, 3),
     "completions": (1, 2, 3),
     "numProcPerNode": (1, 2, 8, "auto", "gpu", "cpu", "4"),
-    "mpiImplementation": ("OpenMPI", "Intel", "MPICH"),
+    "mpiImplementation": ("OpenMPI", "Intel", "IntelMPI", "MPICH"),
     "restartPolicy": ("Always", "OnFailure", "Never"),
     "operator": ("Exists", "Equal", "In", "NotIn", "Any", "All", "DoesNotExist"),
     "effect": ("NoSchedule", "NoExecute", "PreferNoSchedule"),

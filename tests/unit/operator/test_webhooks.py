@@ -11,7 +11,9 @@ from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdic
 from trainplane.kube.testing.patches import json_patch
 from trainplane.operator.stores import Stores
 from trainplane.operator.webhooks import (
+    MUTATE_CLUSTER_TRAINING_RUNTIME,
     MUTATE_TRAIN_JOB,
+    MUTATE_TRAINING_RUNTIME,
     PATHS,
     VALIDATE_CLUSTER_TRAINING_RUNTIME,
     VALIDATE_TRAIN_JOB,
@@ -51,7 +53,7 @@ def world() -> World:
     return world
 
 
-def test_the_paths_are_the_references(world: World) -> None:
+def test_the_paths_are_the_references_and_two_more(world: World) -> None:
     webhooks = Webhooks(world.client, world.runtimes, world.snapshots, PIPELINE, world.clock)
     assert tuple(webhooks.routes()) == PATHS
     assert PATHS == (
@@ -59,7 +61,24 @@ def test_the_paths_are_the_references(world: World) -> None:
         "/validate-trainer-kubeflow-org-v1alpha1-trainjob",
         "/validate-trainer-kubeflow-org-v1alpha1-trainingruntime",
         "/validate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime",
+        "/mutate-trainer-kubeflow-org-v1alpha1-trainingruntime",
+        "/mutate-trainer-kubeflow-org-v1alpha1-clustertrainingruntime",
     )
+
+
+@pytest.mark.parametrize("path", [MUTATE_TRAINING_RUNTIME, MUTATE_CLUSTER_TRAINING_RUNTIME])
+async def test_a_runtime_that_names_another_mpi_gets_the_annotation(world: World, path: str) -> None:
+    written = runtime(annotations={"a": "b"})
+    written["spec"]["mlPolicy"] = {"mpi": {"mpiImplementation": "IntelMPI"}}
+    verdict = await ask(world, path, written)
+    stored = json_patch(written, [dict(operation) for operation in verdict.patch])
+    assert stored["spec"]["mlPolicy"] == {"mpi": {"mpiImplementation": "OpenMPI"}}
+    assert stored["metadata"]["annotations"] == {"a": "b", "trainer.kubeflow.org/mpi-implementation": "Intel"}
+    assert verdict.warnings
+    assert all(len(warning) <= 256 for warning in verdict.warnings)
+    again = await ask(world, path, stored, stored)
+    assert (again.patch, again.warnings) == ([], ())
+    assert (await ask(world, path, None, stored, "DELETE")).patch == ()
 
 
 async def test_patches_are_stamped(world: World) -> None:

@@ -126,6 +126,14 @@ class TestVariables:
         assert not any(name.startswith("OMPI") for name in values)
         assert files(rendering)["hostfile"] == "job-node-0-0.job:2\n"
 
+    @pytest.mark.parametrize(("written", "meant"), [("Intel", "Intel"), ("IntelMPI", "Intel"), ("MPICH", "MPICH")])
+    @pytest.mark.parametrize("annotation", ["", "OpenMPI", "MPICH", "Intel"])
+    def test_a_runtime_that_admission_has_not_seen_may_name_them_in_its_policy(
+        self, written: str, meant: str, annotation: str
+    ) -> None:
+        rendered = render(job(), mpi(implementation=annotation, mpiImplementation=written))
+        assert rendered.jobset.tree == render(job(), mpi(implementation=meant)).jobset.tree
+
     @pytest.mark.parametrize(("implementation", "variable"), [("Intel", "I_MPI_HYDRA_IFACE"), ("MPICH", "HYDRA_IFACE")])
     def test_nodes_find_back_to_a_launcher_whose_name_they_cannot_resolve(
         self, implementation: str, variable: str

@@ -85,6 +85,7 @@ class TestOrder:
             "ShippedCode",
             "PlainML",
             "Torch",
+            "Torchrun",
             "MPI",
             "JAX",
             "XGBoost",
@@ -114,7 +115,7 @@ class TestOrder:
 
         rendering = with_built_in(Looker()).render(job(trainer={"env": [{"name": "A", "value": "1"}]}), torch())
         seen = container_of(rendering)["env"][-1]
-        assert seen["value"].startswith("A,PET_MASTER_ADDR")
+        assert seen["value"].startswith("A,MASTER_ADDR,MASTER_PORT,PET_MASTER_ADDR")
         assert origin(rendering.jobset, *in_container("env", ("name", "SEEN"))) == "plugin Looker"
 
     def test_two_of_a_name_cannot_be(self) -> None:

@@ -88,6 +88,8 @@ class TestWorkedExample:
                                                     {"name": "PET_NODE_RANK", "valueFrom": RANK},
                                                     {"name": "PET_MASTER_ADDR", "value": "job-node-0-0.job"},
                                                     {"name": "PET_MASTER_PORT", "value": "29500"},
+                                                    {"name": "MASTER_ADDR", "value": "job-node-0-0.job"},
+                                                    {"name": "MASTER_PORT", "value": "29500"},
                                                 ],
                                                 "ports": [{"containerPort": 29500}],
                                             }
@@ -193,6 +195,8 @@ class TestElastic:
             "PET_RDZV_ENDPOINT": "job-node-0-0.job:29500",
             "PET_RDZV_ID": "job",
             "PET_MAX_RESTARTS": "10",
+            "MASTER_ADDR": "job-node-0-0.job",
+            "MASTER_PORT": "29500",
         }
 
     def test_without_a_word_there_are_as_many_as_may_be(self) -> None:

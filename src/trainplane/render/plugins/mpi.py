@@ -12,7 +12,8 @@ What makes it work in an image that knows nothing of us:
   brings a configuration of its own keeps it: ours is read after the image's, and first come counts.
 - **OpenMPI 4 and 5 are told under the names that each of them reads**, unless the runtime or the TrainJob says
   otherwise; the names that the reference reserves are ours alone. Intel MPI and MPICH are named by the runtime's
-  annotation `trainer.kubeflow.org/mpi-implementation`, because Kueue's decoder knows no other policy than OpenMPI.
+  annotation `trainer.kubeflow.org/mpi-implementation`, because Kueue's code knows no other policy than OpenMPI;
+  admission makes that of a runtime which names them in its policy.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.runtime import INTEL, MPI_SPELLINGS, MPICH, OPENMPI
 from trainplane.render import resources
 from trainplane.render.findings import Finding
 from trainplane.render.plan import CreateOnce
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Plan, PodSet
 
-OPENMPI: Final = "OpenMPI"
-INTEL: Final = "Intel"
-MPICH: Final = "MPICH"
 IMPLEMENTATIONS: Final = (OPENMPI, INTEL, MPICH)
 
 _HOSTFILE: Final = f"{names.MPI_HOSTFILE_MOUNT_PATH}/{names.MPI_HOSTFILE}"
@@ -157,7 +156,9 @@ def _has(plan: Plan, *jobs: str) -> bool:
 
 
 def _implementation(plan: Plan, policy: MPIPolicy) -> str:
-    said = plan.runtime.view.metadata.annotations.get(names.ANNOTATION_MPI_IMPLEMENTATION) or policy.mpi_implementation
+    annotation = plan.runtime.view.metadata.annotations.get(names.ANNOTATION_MPI_IMPLEMENTATION)
+    written = policy.mpi_implementation
+    said = MPI_SPELLINGS.get(written) or annotation or written  # the first, where admission was not asked
     if said not in IMPLEMENTATIONS:
         raise RefusalError(
             "spec.runtimeRef",
