@@ -13,7 +13,6 @@ from lab.engines import binary
 from lab.processes import run
 from tests.e2e.shell import shell_job, shell_runtime
 from tests.install.test_known_commands import COMMANDS
-from tests.seeds.documents.promises import promises
 from tests.seeds.documents.reading import documents, statements
 
 if TYPE_CHECKING:
@@ -56,8 +55,3 @@ def test_a_file_is_submitted(user: User, tmp_path: Path) -> None:
     run([binary(words[0]), *place, *words[1:-1], str(tmp_path / words[-1])])
     user.wait_state("submitted", "Succeeded")
     assert user.logs("submitted") == ["trained"]
-
-
-def test_every_command_has_its_proof() -> None:
-    proofs = {one.id: one.proof for one in promises()}
-    assert all(proofs[one.id] != "-" for one in statements() if one.kind == "command")
