@@ -7,13 +7,13 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from tests.e2e.localise import localised
-from tests.e2e.shell import API, shell_job, shell_runtime
+from tests.e2e.shell import API
 from tests.seeds.documents.indentation import indented
 from tests.seeds.documents.promises import ROOT, TABLE, promises
 from tests.seeds.documents.reading import documents, statements
@@ -46,35 +46,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
     folder, word = UNTRIED[statement]
     files = [path for path in folder.rglob("*") if path.suffix in {".py", ".yaml", ".ipynb"}]
     assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
-
-
-def _node(user: User, **trainer: Any) -> Tree:
-    """Return the container of a held TrainJob's JobSet, on a runtime for torch without a command."""
-    runtime, job = shell_runtime(""), shell_job("held", suspend=True, trainer=trainer)
-    (step,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    del step["template"]["spec"]["template"]["spec"]["containers"][0]["command"]
-    runtime["spec"]["mlPolicy"] = {"torch": {}}
-    user.apply(runtime, job)
-    user.wait("its JobSet", lambda: user.names("jobsets") == ["held"])
-    (step,) = user.get("jobset", "held")["spec"]["replicatedJobs"]
-    (container,) = step["template"]["spec"]["template"]["spec"]["containers"]
-    return cast("Tree", container)
-
-
-def test_torchrun_is_not_the_default_command(user: User) -> None:
-    assert "command" not in _node(user, args=["train.py"])
-
-
-def test_the_master_has_torchs_own_names_alone(user: User) -> None:
-    names = {one["name"] for one in _node(user, args=["train.py"])["env"]}
-    assert "PET_MASTER_ADDR" in names
-    assert not names & {"MASTER_ADDR", "MASTER_PORT"}
-
-
-def test_the_schema_knows_one_mpi(user: User) -> None:
-    runtime = shell_runtime("true")
-    runtime["spec"]["mlPolicy"] = {"numNodes": 1, "mpi": {"mpiImplementation": "IntelMPI"}}
-    assert "mpiImplementation" in user.apply(runtime, check=False).stderr
 
 
 # -- 19 ---------------------------------------------------------------------------------------------------------------
