@@ -58,6 +58,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) runtimes/pin.py --check
 	$(PYTHON) docs/reference.py --check
 	$(PYTHON) docs/troubleshooting.py --check
+	$(PYTHON) docs/promises.py --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -84,12 +85,13 @@ lab-selftest: engines images ## the lab on itself: real control plane, pods, fle
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the SDK's reference page, the troubleshooting page; and the images into the runtimes
+manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the SDK's reference page, the troubleshooting page, the promises; and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
 	$(PYTHON) -m deploy
 	$(PYTHON) docs/reference.py
 	$(PYTHON) docs/troubleshooting.py
+	$(PYTHON) docs/promises.py
 
 .PHONY: kustomize
 kustomize: manifests engines ## write manifests/base anew, which the chart renders
@@ -120,6 +122,10 @@ conformance: engines ## ours and the reference on two API servers, object by obj
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(LIVE) --suite e2e tests/e2e
+
+.PHONY: seeds
+seeds: engines images ## what the documents promise, read from them where they lie beside the clone (docs/promises.md)
+	$(LIVE) --suite seeds tests/seeds
 
 .PHONY: explain
 explain: engines images ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)

@@ -74,9 +74,8 @@ def _localise_container(container: Tree, image_name: str, programs: Mapping[str,
         container["command"][2] = container["command"][2].replace("pip list", "python3 --version")
     else:
         container["command"] = ["python3", "-c", REPORT]
-    probe = container.get("readinessProbe", {})
-    if "grpc" in probe:
-        probe |= {"tcpSocket": probe.pop("grpc")} | PROBE_SECONDS
+    if "readinessProbe" in container:
+        container["readinessProbe"] |= PROBE_SECONDS
     _scale(container.get("resources", {}))
 
 

@@ -1,0 +1,127 @@
+"""What waits for another issue does not work today. A test here that fails says: it is there, so the table's verdict is
+`holds`, with a test that shows it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from tests.e2e.localise import localised
+from tests.e2e.shell import API
+from tests.seeds.documents.indentation import indented
+from tests.seeds.documents.promises import ROOT, TABLE, promises
+from tests.seeds.documents.reading import documents, statements
+from trainplane.api.errors import ConfigurationError
+from trainplane.client.errors import TrainplaneError
+from trainplane.operator.settings import parse
+
+if TYPE_CHECKING:
+    from tests.e2e.user import User
+    from tests.seeds.documents.reading import Statement
+
+Tree = dict[str, Any]
+
+needs_documents = pytest.mark.skipif(not documents(), reason="the documents do not lie beside this clone")
+
+_ISSUES = {one.id: one.issue for one in promises()}
+
+
+def _waiting(issue: int, kind: str) -> list[Statement]:
+    return [one for one in statements() if one.kind == kind and _ISSUES.get(one.id) == issue]
+
+
+# -- 18 ---------------------------------------------------------------------------------------------------------------
+
+UNTRIED = {one.id: one.untried for one in promises() if one.untried}
+
+
+@pytest.mark.parametrize("statement", UNTRIED)
+def test_nobody_has_tried_it(statement: str) -> None:
+    folder, word = UNTRIED[statement]
+    files = [path for path in folder.rglob("*") if path.suffix in {".py", ".yaml", ".ipynb"}]
+    assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
+
+
+# -- 19 ---------------------------------------------------------------------------------------------------------------
+
+
+def test_there_is_no_initializer_of_ours() -> None:
+    assert importlib.util.find_spec("trainplane.initializers.__main__") is None
+    assert "ghcr.io/kubeflow/trainer/dataset-initializer" in (ROOT / "runtimes/images.txt").read_text()
+
+
+# -- 20 ---------------------------------------------------------------------------------------------------------------
+
+
+@needs_documents
+@pytest.mark.parametrize("one", _waiting(20, "yaml"), ids=lambda one: one.id)
+def test_the_older_shape_is_unknown(user: User, one: Statement) -> None:
+    refused = user.kubectl("apply", "--filename=-", stdin=indented(one.text), check=False)
+    assert 'in version "kubeflow.org/v2alpha1"' in refused.stderr
+    assert "no matches for kind" in refused.stderr
+
+
+@pytest.mark.parametrize("kind", ["pytorchjobs", "tfjobs", "xgboostjobs", "mpijobs", "paddlejobs", "jaxjobs"])
+def test_jobs_of_v1_are_unknown(user: User, kind: str) -> None:
+    assert "the server doesn't have a resource type" in user.kubectl("get", kind, check=False).stderr
+
+
+def test_the_gate_of_v1_jobs_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="JobManagedBy"):
+        parse(["--feature-gates=JobManagedBy=true"], {})
+
+
+# -- 21 ---------------------------------------------------------------------------------------------------------------
+
+
+@needs_documents
+def test_pages_are_not_there_by_their_names() -> None:
+    named = {Path(name).name for one in _waiting(21, "row") for name in re.findall(r"^references/\S+\.md", one.text)}
+    assert len(named) == 6
+    assert {path.name for path in (ROOT / "docs").rglob("*.md")} & named == {"troubleshooting.md"}
+
+
+# -- 22 ---------------------------------------------------------------------------------------------------------------
+
+
+def _cache_runtime(user: User) -> Tree:
+    """Apply the runtime with a cache as it is written, with the lab's images, and return it."""
+    (one,) = _waiting(22, "yaml")
+    runtime = localised(yaml.safe_load(indented(one.text)), image_name="python", programs={})
+    user.apply(runtime)
+    return runtime
+
+
+@needs_documents
+def test_the_cache_cannot_be_asked_for(user: User) -> None:
+    name = _cache_runtime(user)["metadata"]["name"]
+    spec = {"runtimeRef": {"name": name}, "initializer": {"dataset": {"storageUri": "cache://schema/table"}}}
+    job = {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": "cached"}, "spec": spec}
+    assert "spec.initializer.dataset" in user.apply(job, check=False).stderr
+
+
+def test_there_is_no_cache() -> None:
+    assert importlib.util.find_spec("trainplane.cache.__main__") is None
+    assert not (ROOT / "runtimes/torch-distributed-with-cache.yaml").exists()
+
+
+@needs_documents
+def test_the_snippet_of_the_cache_fails(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With our module's name in its import line, and a function under the name that it uses."""
+    (one,) = _waiting(22, "python")
+    monkeypatch.setenv("KUBECONFIG", str(user.cluster.kubeconfig))
+    _cache_runtime(user)
+    names: Tree = {"my_train_func": _train}
+    with pytest.raises((TypeError, TrainplaneError)):
+        exec(one.text.replace("kubeflow.trainer", "trainplane"), names)  # noqa: S102 a document's own lines
+    assert "job_name" not in names
+
+
+def _train() -> None:
+    """What a user would train."""
