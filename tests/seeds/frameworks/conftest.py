@@ -1,4 +1,4 @@
-"""The cluster of e2e, with images that are imported when a test asks for them."""
+"""Images that the suite's node is given when a test asks for them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import pytest
 
 from lab.images import IMAGES
 from lab.images.containerd_root import import_into
-from tests.e2e.conftest import cluster, user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from lab.cluster import Cluster
-
-__all__ = ["cluster", "user"]
 
 
 @pytest.fixture(scope="session")
