@@ -41,6 +41,9 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 --override lab/images/callbacks-override.in \
 	  lab/images/callbacks.in --output-file lab/images/callbacks.txt
+	for name in deepspeed torchtune mlx paddle; do $(UV) pip compile --quiet --upgrade --generate-hashes \
+	  --no-emit-index-url --no-header --python-version 3.13 --python-platform x86_64-manylinux_2_40 \
+	  --override lab/images/callbacks-override.in lab/images/$$name.in --output-file lab/images/$$name.txt; done
 
 .PHONY: format
 format: $(VENV) ## format the code
@@ -73,7 +76,7 @@ engines: $(VENV) ## build what is missing of the engines
 	$(PYTHON) -m lab.engines.build
 
 .PHONY: images
-images: $(VENV) engines packages ## build what is missing of the container images
+images: $(VENV) engines packages ## build what is missing of the container images (FULL=1: and those of full-size tests)
 	$(PYTHON) -m lab.images.build
 
 .PHONY: image

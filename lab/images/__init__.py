@@ -43,6 +43,8 @@ class Image:
     """`NAME=value` settings of every container of the image."""
     entrypoint: tuple[str, ...] = ()
     """The command that runs when a pod names none."""
+    on_demand: bool = field(default=False, repr=False)
+    """Whether full-size tests alone use it: `make images FULL=1` builds it, and a node has it once it is imported."""
 
     @property
     def reference(self) -> str:
@@ -96,9 +98,45 @@ IMAGES: dict[str, Image] = {
             prefixes=("mpi/openmpi4.txt", "mpi/openmpi5.txt", "mpi/mpich.txt", "mpi/intel.txt"),
             finish="mpi.sh",
         ),
+        Image(
+            "deepspeed",
+            base="torch",
+            wheels="deepspeed.txt",
+            finish="mpiuser.sh",
+            environment=(_PATH, "USE_LIBUV=0"),
+            on_demand=True,
+        ),
+        Image(
+            "mlx",
+            base="python",
+            packages=("openmpi-bin", "openssh-server"),
+            wheels="mlx.txt",
+            finish="mpiuser.sh",
+            on_demand=True,
+        ),
+        Image(
+            "torchtune",
+            base="torch",
+            wheels="torchtune.txt",
+            finish="torchtune.sh",
+            environment=(_PATH, "USE_LIBUV=0"),
+            on_demand=True,
+        ),
+        Image(
+            "paddle",
+            base="python",
+            packages=("libgomp1", "python-is-python3"),
+            wheels="paddle.txt",
+            on_demand=True,
+        ),
     )
 }
 """All images, each after the one it builds on."""
+
+
+def usual() -> list[Image]:
+    """Return the images that every node has from its start."""
+    return [image for image in IMAGES.values() if not image.on_demand]
 
 
 def reference(name: str) -> str:

@@ -18,12 +18,14 @@ from pathlib import Path
 
 from lab.engines import binary
 from lab.errors import BuildError
-from lab.images import IMAGES, SUITE, Image
+from lab.images import IMAGES, SUITE, Image, usual
 from lab.images.containerd_root import prepare
 
 _CLEAN = "apt-get clean; rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/log/*.log /usr/sbin/policy-rc.d"
 _PYTHON = "3.13"
 """The Python of the Debian release inside images."""
+_PLATFORM = "x86_64-manylinux_2_40"
+"""The newest platform of wheels that the release's C library, 2.41, runs."""
 _PYTHON_FOLDER = f"usr/local/lib/python{_PYTHON}/dist-packages"
 """Where that Python looks for what Debian did not package."""
 _INSTALL = (
@@ -33,8 +35,12 @@ _INSTALL = (
 
 
 def build_missing() -> dict[str, float]:
-    """Build the images that the cache lacks; return the seconds of each that was built now."""
-    missing = [image for image in IMAGES.values() if not (image.built() / "build.json").exists()]
+    """Build the images that the cache lacks; return the seconds of each that was built now.
+
+    With FULL=1 those on demand too.
+    """
+    wanted = list(IMAGES.values()) if os.environ.get("FULL") == "1" else usual()
+    missing = [image for image in wanted if not (image.built() / "build.json").exists()]
     seconds: dict[str, float] = {}
     for position, image in enumerate(missing, start=1):
         print(f"images: [{position}/{len(missing)}] {image.name}", flush=True)
@@ -44,7 +50,7 @@ def build_missing() -> dict[str, float]:
         (image.built() / "build.json").write_text(json.dumps({"seconds": seconds[image.name]}))
         print(f"  {image.name}: done in {seconds[image.name]:.0f} s", flush=True)
     if not missing:
-        print(f"images: all {len(IMAGES)} are built", flush=True)
+        print(f"images: all {len(wanted)} are built", flush=True)
     return seconds
 
 
@@ -88,7 +94,16 @@ def _bootstrap(image: Image, root: Path) -> None:
 
 
 def _derive(image: Image, partial: Path) -> None:
-    """Install packages in an overlay over the base; what the overlay caught is the new layer."""
+    """Install packages in an overlay over the base; what the overlay caught is the new layer.
+
+    Python packages lie in it already, so that the script that finishes the image can finish them too.
+    """
+    if image.wheels:
+        _add_wheels(image, image.wheels, partial / "root" / _PYTHON_FOLDER)
+        for folder in image.without:
+            shutil.rmtree(partial / "root" / _PYTHON_FOLDER / folder)
+    for name in image.prefixes:
+        _add_wheels(image, name, partial / "root/opt" / Path(name).stem)
     for folder in ("work", "merged"):
         (partial / folder).mkdir()
     lower = ":".join(str(layer.built() / "root") for layer in reversed(IMAGES[image.base].layers()))
@@ -108,18 +123,12 @@ chroot {merged} sh -eu
     _run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], image, stdin="\n".join(steps))
     for folder in ("work", "merged"):
         shutil.rmtree(partial / folder)
-    if image.wheels:
-        _add_wheels(image, image.wheels, partial / "root" / _PYTHON_FOLDER)
-        for folder in image.without:
-            shutil.rmtree(partial / "root" / _PYTHON_FOLDER / folder)
-    for name in image.prefixes:
-        _add_wheels(image, name, partial / "root/opt" / Path(name).stem)
 
 
 def _add_wheels(image: Image, name: str, target: Path) -> None:
     """Unpack Python packages for the image's Python, by the list's hashes, from the index that this machine uses."""
     listed = Path(__file__).parent / name
-    platform = [f"--python-version={_PYTHON}", "--python-platform=x86_64-manylinux_2_28"]
+    platform = [f"--python-version={_PYTHON}", f"--python-platform={_PLATFORM}"]
     options = [*platform, "--quiet", "--no-deps", "--require-hashes", "--no-cache", "--link-mode=copy"]
     _run(
         [sys.executable, "-m", "uv", "pip", "install", *options, f"--target={target}", f"--requirement={listed}"], image

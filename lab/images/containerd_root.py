@@ -17,7 +17,7 @@ import time
 from typing import IO, TYPE_CHECKING, Any
 
 from lab.errors import BuildError
-from lab.images import IMAGES, Image
+from lab.images import IMAGES, Image, usual
 from lab.paths import cache_root
 from lab.processes import run, wait_for
 from lab.sandbox import Sandbox
@@ -59,7 +59,7 @@ SystemdCgroup = false
 
 def prepared() -> Path:
     """Return the folder in the cache for just these images."""
-    keys = " ".join(image.key() for image in IMAGES.values())
+    keys = " ".join(image.key() for image in usual())
     return cache_root() / "containerd" / hashlib.sha256(keys.encode()).hexdigest()[:16]
 
 
@@ -110,18 +110,26 @@ def _import_all(sandbox: Sandbox, root: Path) -> None:
     settings.write_text(config(root))
     process = sandbox.spawn("containerd", ["containerd", "--config", str(settings)])
     wait_answering(sandbox)
-    for image in IMAGES.values():
+    for image in usual():
         print(f"  {image.name}: import", flush=True)
-        command = ["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "import", "-"]
-        with subprocess.Popen(sandbox.command(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as importer:
-            if importer.stdin is not None:
-                write_archive(image, importer.stdin)
-                importer.stdin.close()
-        if importer.returncode:
-            message = f"containerd refused the image {image.name}: see its last words above"
-            raise BuildError(message)
+        import_into(sandbox, image)
     process.signal(15)
     process.wait_gone(30)
+
+
+def import_into(sandbox: Sandbox, image: Image) -> None:
+    """Give the containerd of a sandbox an image: all of them when its folder is prepared, one on demand later."""
+    if not (image.built() / "build.json").exists():
+        message = f"the image {image.name} is not built: run `make images{' FULL=1' if image.on_demand else ''}`."
+        raise BuildError(message)
+    command = ["ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "import", "-"]
+    with subprocess.Popen(sandbox.command(command), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as importer:
+        if importer.stdin is not None:
+            write_archive(image, importer.stdin)
+            importer.stdin.close()
+    if importer.returncode:
+        message = f"containerd refused the image {image.name}: see its last words above"
+        raise BuildError(message)
 
 
 def write_archive(image: Image, sink: IO[bytes]) -> None:

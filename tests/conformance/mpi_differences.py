@@ -25,6 +25,7 @@ _OUR_ARGS = f"-F {_FOLDER}/ssh_config {_THEIR_ARGS}"
 _OPENMPI_5 = {
     "PRTE_MCA_prte_default_hostfile": f"{_FOLDER}/hostfile",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+    "PRTE_MCA_prte_do_not_resolve": "false",
     "PRTE_MCA_plm_ssh_args": _OUR_ARGS,
 }
 _AS_ROOT = {f"{one}_ALLOW_RUN_AS_ROOT{confirm}": "1" for one in ("OMPI", "PRTE") for confirm in ("", "_CONFIRM")}

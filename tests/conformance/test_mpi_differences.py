@@ -209,6 +209,7 @@ TOLD = {
 NEWER = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+    "PRTE_MCA_prte_do_not_resolve": "false",
     "PRTE_MCA_plm_ssh_args": ARGS,
 }
 ROOT = dict.fromkeys(

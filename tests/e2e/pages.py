@@ -58,5 +58,6 @@ def _named(entries: list[Any]) -> bool:
 
 
 def _blocks(page: str) -> list[Tree]:
-    blocks = (yaml.safe_load(block) for block in _BLOCK.findall((_PAGES / f"{page}.md").read_text()))
+    texts = _BLOCK.findall((_PAGES / f"{page}.md").read_text())
+    blocks = (block for text in texts for block in yaml.safe_load_all(text))
     return [block for block in blocks if isinstance(block, dict)]

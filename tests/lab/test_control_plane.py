@@ -15,7 +15,7 @@ from lab import addresses
 from lab.cluster import Cluster, clusters
 from lab.engines import binary, build
 from lab.errors import LabError, NoClusterError
-from lab.images import IMAGES
+from lab.images import usual
 from lab.paths import REPOSITORY, cache_root, state_root
 from lab.processes import Process, run, wait_for
 
@@ -54,9 +54,7 @@ def test_engines_are_built_and_a_second_build_does_nothing(report: SuiteReport) 
     report.figure("engines_build_warm_s", warm)
     for name, seconds in cold.items():
         report.row(engine=name, cold_build_s=seconds)
-    images = {
-        image.name: json.loads((image.built() / "build.json").read_text())["seconds"] for image in IMAGES.values()
-    }
+    images = {image.name: json.loads((image.built() / "build.json").read_text())["seconds"] for image in usual()}
     report.figure("images_build_cold_s", sum(images.values()))
     disk = subprocess.run(["du", "-sm", str(cache_root())], capture_output=True, text=True, check=True)
     report.figure("cache_disk_mb", float(disk.stdout.split()[0]))

@@ -206,6 +206,7 @@ OPENMPI_KEEP_FQDN: Final = "OMPI_MCA_orte_keep_fqdn_hostnames"
 OPENMPI_DEFAULT_SLOTS: Final = "OMPI_MCA_orte_set_default_slots"
 PRRTE_HOSTFILE: Final = "PRTE_MCA_prte_default_hostfile"
 PRRTE_KEEP_FQDN: Final = "PRTE_MCA_prte_keep_fqdn_hostnames"
+PRRTE_DO_NOT_RESOLVE: Final = "PRTE_MCA_prte_do_not_resolve"
 PRRTE_SSH_ARGS: Final = "PRTE_MCA_plm_ssh_args"
 """OpenMPI 5 starts its processes with PRRTE and reads no `orte` settings."""
 OPENMPI_ALLOW_ROOT: Final = (

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.engines import Engine
-from lab.images import IMAGES, Image, engine
+from lab.errors import BuildError
+from lab.images import IMAGES, Image, build, engine, usual
 from lab.images.build import _pack
-from lab.images.containerd_root import write_archive
+from lab.images.containerd_root import import_into, prepared, write_archive
+from lab.processes import Process
+from lab.sandbox import Sandbox
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +25,35 @@ def test_a_derived_image_changes_with_its_base(monkeypatch: pytest.MonkeyPatch) 
     before = IMAGES["torch"].key()
     monkeypatch.setitem(IMAGES, "python", Image("python", packages=("python3",)))
     assert IMAGES["torch"].key() != before
+
+
+@pytest.mark.parametrize(("full", "built"), [("0", ["usual"]), ("1", ["usual", "seldom"])])
+def test_an_image_on_demand_is_built_at_full_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, built: list[str]
+) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
+    monkeypatch.setenv("FULL", full)
+    for name in list(IMAGES):
+        monkeypatch.delitem(IMAGES, name)
+    for image in (Image("usual"), Image("seldom", on_demand=True)):
+        monkeypatch.setitem(IMAGES, image.name, image)
+    monkeypatch.setattr(build, "_build", lambda image: image.built().mkdir(parents=True))
+    assert list(build.build_missing()) == built
+    assert build.build_missing() == {}
+
+
+def test_nodes_start_without_images_on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = prepared()
+    monkeypatch.setitem(IMAGES, "seldom", Image("seldom", on_demand=True))
+    assert prepared() == before
+    assert "seldom" not in {image.name for image in usual()}
+    assert Image("seldom", on_demand=True).key() == Image("seldom").key()
+
+
+def test_an_image_that_is_not_built_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
+    with pytest.raises(BuildError, match="seldom is not built: run `make images FULL=1`"):
+        import_into(Sandbox("none", Process(0, -1)), Image("seldom", on_demand=True))
 
 
 def test_a_layer_marks_what_the_overlay_removed(tmp_path: Path) -> None:

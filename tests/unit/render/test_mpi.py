@@ -100,6 +100,7 @@ class TestVariables:
             "OMPI_MCA_plm_rsh_args": ssh,
             "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
             "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+            "PRTE_MCA_prte_do_not_resolve": "false",
             "PRTE_MCA_plm_ssh_args": ssh,
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -10,6 +10,8 @@ What makes it work in an image that knows nothing of us:
 - **Host keys are checked, and nobody has to switch that off.** The nodes' sshd shows the job's own key as its host key
   (a drop-in file of /etc/ssh/sshd_config.d), and ssh compares it with the public key that lies beside it. An image that
   brings a configuration of its own keeps it: ours is read after the image's, and first come counts.
+- **A launcher that trains is its own host.** The hostfile has its full name, by which OpenMPI 5 knows it only if it
+  resolves names, and by default it does not: it would look for an sshd in the launcher.
 - **OpenMPI 4 and 5 are told under the names that each of them reads**, unless the runtime or the TrainJob says
   otherwise; the names that the reference reserves are ours alone. Intel MPI and MPICH are named by the runtime's
   annotation `trainer.kubeflow.org/mpi-implementation`, because Kueue's code knows no other policy than OpenMPI;
@@ -312,6 +314,7 @@ def _variables(implementation: str, slots: int, *, root: bool) -> list[Tree]:
             names.OPENMPI_RSH_ARGS: _SSH_ARGS,
             names.PRRTE_HOSTFILE: _HOSTFILE,
             names.PRRTE_KEEP_FQDN: "true",
+            names.PRRTE_DO_NOT_RESOLVE: "false",
             names.PRRTE_SSH_ARGS: _SSH_ARGS,
         }
         if root:
