@@ -4,9 +4,9 @@ Each folder beside this file is a Go module of a few lines that pins one engine;
 built. `BUILD` keys are hashes of a folder's files, so an edit of go.mod, go.sum or main.go builds anew and nothing
 else does.
 
-Of Kubernetes and Kueue there are other releases too, in folders of their own: `LAB_KUBERNETES=1.31` and
-`LAB_KUEUE=0.14.0` choose them, for `make engines` and for whatever starts a cluster. They are built when they are
-chosen or named, and at no other time.
+Of Kubernetes, JobSet and Kueue there are other releases too, in folders of their own: `LAB_KUBERNETES=1.31`,
+`LAB_JOBSET=0.10.1` and `LAB_KUEUE=0.14.0` choose them, for `make engines` and for whatever starts a cluster. They are
+built when they are chosen or named, and at no other time.
 """
 
 from __future__ import annotations
@@ -80,6 +80,15 @@ def _kubernetes(name: str, version: str) -> Engine:
     return Engine(name, {program: _K8S + program for program in programs}, ldflags=ldflags)
 
 
+def _jobset(name: str) -> Engine:
+    return Engine(
+        name,
+        {"jobset": "sigs.k8s.io/jobset"},
+        module="sigs.k8s.io/jobset",
+        manifests=("config/components", "charts/jobset"),
+    )
+
+
 def _kueue(name: str, version: str) -> Engine:
     return Engine(
         name,
@@ -96,12 +105,7 @@ ENGINES: dict[str, Engine] = {
         Engine("pause", {"pause": "."}),
         Engine("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
         _kubernetes("kubernetes", KUBERNETES_VERSION),
-        Engine(
-            "jobset",
-            {"jobset": "sigs.k8s.io/jobset"},
-            module="sigs.k8s.io/jobset",
-            manifests=("config/components", "charts/jobset"),
-        ),
+        _jobset("jobset"),
         Engine("coredns", {"coredns": "."}),
         Engine(
             "trainer",
@@ -168,11 +172,12 @@ OTHERS: dict[str, dict[str, Engine]] = {
         "1.31": _kubernetes("kubernetes-v1.31", "v1.31.0"),
         "1.37": _kubernetes("kubernetes-v1.37", "v1.37.0"),
     },
+    "jobset": {"0.10.1": _jobset("jobset-v0.10.1")},
     "kueue": {release: _kueue(f"kueue-v{release}", f"v{release}") for release in ("0.14.0", "0.15.0", "0.19.2")},
 }
 """Other releases of an engine, by the words that choose them."""
 
-_USUAL = {"kubernetes": "1.36", "kueue": "0.19.0"}
+_USUAL = {"kubernetes": "1.36", "jobset": "0.12.0", "kueue": "0.19.0"}
 """The words for the releases in `ENGINES`, which are also what no word chooses."""
 
 _OWNERS = {binary: engine.name for engine in ENGINES.values() for binary in engine.binaries}

@@ -1,6 +1,6 @@
 """Build what is missing of the engines, with progress: `make engines`; with FULL=1 those on demand too.
 
-`LAB_KUBERNETES` and `LAB_KUEUE` choose other releases of these two instead of the usual ones.
+`LAB_KUBERNETES`, `LAB_JOBSET` and `LAB_KUEUE` choose other releases of these instead of the usual ones.
 
 A build goes to a folder beside its final one and is renamed when it is whole, so a killed build leaves nothing that
 looks built. Each build records its seconds in `build.json`, from which `build/reports/lab.json` takes them.

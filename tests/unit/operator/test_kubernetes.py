@@ -57,9 +57,19 @@ async def test_a_kubernetes_that_is_new_enough_or_does_not_say_is_taken(server: 
         await insist_on_supported(client, clock)
 
 
+async def test_a_server_that_may_not_be_asked_is_taken_and_that_is_told(
+    server: FakeServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.version = "v1.30.14"
+    server.add_fault(Refuse(code=403))
+    async with server.client() as client, TickingClock() as clock:
+        await insist_on_supported(client, clock)
+    assert "whether Kubernetes is new enough cannot be seen" in caplog.text
+
+
 async def test_a_server_that_does_not_answer_is_asked_until_it_does(server: FakeServer) -> None:
     server.version = "v1.30.14"
-    refusal = Refuse(code=403, times=None)
+    refusal = Refuse(code=404, times=None)
     server.add_fault(refusal)
     async with server.client() as client, TickingClock() as clock:
         asking = asyncio.create_task(insist_on_supported(client, clock))
