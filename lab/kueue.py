@@ -1,7 +1,11 @@
-"""Kueue on a cluster: its CRDs, its controller beside the API server, the webhooks of what it manages here."""
+"""Kueue on a cluster: its CRDs, its controller beside the API server, the webhooks of what it manages here.
+
+It is the release that `LAB_KUEUE` chooses; what older ones do otherwise is read from their own CRDs.
+"""
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -24,6 +28,8 @@ FRAMEWORKS = {
     "trainer.kubeflow.org/trainjob": "trainjob",
 }
 """Kueue's name of a framework → the stem of its webhooks' names."""
+_CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")
+"""Kinds whose versions differ by more than their names."""
 _OWN_WEBHOOKS = ("clusterqueue", "resourceflavor", "workload", "cohort")
 
 
@@ -33,6 +39,7 @@ def install(cluster: Cluster, *, frameworks: tuple[str, ...] = ("batch/job",), *
     The CRDs of all `frameworks` must be there already: Kueue times out waiting for them.
     """
     install_crds(cluster)
+    _let_convert(cluster)
     pair = cluster.webhook_pair
     script = f"mkdir -p {_CERTIFICATES} && cp {pair.certificate} {pair.key} {_CERTIFICATES}"
     cluster.sandbox.run(["sh", "-euc", script])
@@ -57,6 +64,35 @@ def install_crds(cluster: Cluster) -> None:
     crds = documents(*sorted((manifests("kueue") / "config/components/crd/bases").glob("*.yaml")))
     cluster.apply(*crds)
     cluster.wait_established(*(crd["metadata"]["name"] for crd in crds))
+
+
+def api_version() -> str:
+    """Return the newest version that the chosen release speaks, of its objects and of its Configuration: `v1beta2`."""
+    return max(_is_stored_by_version())
+
+
+def _is_stored_by_version() -> dict[str, bool]:
+    return {version["name"]: version["storage"] for version in _crd("localqueues")["spec"]["versions"]}
+
+
+def _crd(plural: str) -> dict[str, Any]:
+    (crd,) = documents(manifests("kueue") / f"config/components/crd/bases/kueue.x-k8s.io_{plural}.yaml")
+    return crd
+
+
+def _let_convert(cluster: Cluster) -> None:
+    """Let Kueue translate objects if it stores an older version than it speaks, as its own manifests do.
+
+    Where it stores what it speaks, nobody here asks for the older one.
+    """
+    if _is_stored_by_version()[api_version()]:
+        return
+    bundle = base64.b64encode(cluster.authority.read_bytes()).decode()
+    client = {"url": f"https://127.0.0.1:{_WEBHOOK_PORT}/convert", "caBundle": bundle}
+    webhook = {"conversionReviewVersions": ["v1"], "clientConfig": client}
+    for crd in map(_crd, _CONVERTED):
+        crd["spec"]["conversion"] = {"strategy": "Webhook", "webhook": webhook}
+        cluster.apply(crd)
 
 
 def wait_ready(cluster: Cluster) -> None:
@@ -90,7 +126,7 @@ def _spare_system_namespaces(webhook: dict[str, Any]) -> None:
 
 def _configuration(cluster: Cluster, frameworks: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "apiVersion": f"config.kueue.x-k8s.io/{api_version()}",
         "kind": "Configuration",
         "namespace": NAMESPACE,
         "health": {"healthProbeBindAddress": f"127.0.0.1:{_HEALTH_PORT}"},
@@ -109,7 +145,7 @@ def queue(
     name: str, namespace: str, *, cpu: str, memory: str, checks: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], ...]:
     """Return a flavor, a ClusterQueue with that quota and a LocalQueue, all of one name."""
-    api = "kueue.x-k8s.io/v1beta2"
+    api = f"kueue.x-k8s.io/{api_version()}"
     resources = [{"name": "cpu", "nominalQuota": cpu}, {"name": "memory", "nominalQuota": memory}]
     group = {"coveredResources": ["cpu", "memory"], "flavors": [{"name": name, "resources": resources}]}
     spec: dict[str, Any] = {"namespaceSelector": {}, "resourceGroups": [group]}

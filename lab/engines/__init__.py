@@ -3,11 +3,16 @@
 Each folder beside this file is a Go module of a few lines that pins one engine; its `go.sum` is the proof of what was
 built. `BUILD` keys are hashes of a folder's files, so an edit of go.mod, go.sum or main.go builds anew and nothing
 else does.
+
+Of Kubernetes, JobSet and Kueue there are other releases too, in folders of their own: `LAB_KUBERNETES=1.31`,
+`LAB_JOBSET=0.10.1` and `LAB_KUEUE=0.14.0` choose them, for `make engines` and for whatever starts a cluster. They are
+built when they are chosen or named, and at no other time.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +21,7 @@ from lab.paths import cache_root
 
 SOURCES = Path(__file__).parent
 KUBERNETES_VERSION = "v1.36.3"
+KUEUE_VERSION = "v0.19.0"
 
 
 @dataclass(frozen=True)
@@ -65,35 +71,41 @@ def _stamps(variable_prefix: str, version: str) -> str:
 _K8S = "k8s.io/kubernetes/cmd/"
 _TRAINER = "github.com/kubeflow/trainer/v2"
 
+
+def _kubernetes(name: str, version: str) -> Engine:
+    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl")
+    # Unstamped, the server calls itself v0.0.0 and clients misjudge what it can do.
+    stamped = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    ldflags = " ".join(_stamps(package, version) for package in stamped)
+    return Engine(name, {program: _K8S + program for program in programs}, ldflags=ldflags)
+
+
+def _jobset(name: str) -> Engine:
+    return Engine(
+        name,
+        {"jobset": "sigs.k8s.io/jobset"},
+        module="sigs.k8s.io/jobset",
+        manifests=("config/components", "charts/jobset"),
+    )
+
+
+def _kueue(name: str, version: str) -> Engine:
+    return Engine(
+        name,
+        {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+        module="sigs.k8s.io/kueue",
+        manifests=("config/components", "charts/kueue"),
+        ldflags=f"-X sigs.k8s.io/kueue/pkg/version.GitVersion={version}",
+    )
+
+
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         Engine("pause", {"pause": "."}),
         Engine("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
-        Engine(
-            "kubernetes",
-            {
-                name: _K8S + name
-                for name in (
-                    "kube-apiserver",
-                    "kube-controller-manager",
-                    "kube-scheduler",
-                    "kubelet",
-                    "kube-proxy",
-                    "kubectl",
-                )
-            },
-            # Unstamped, the server calls itself v0.0.0 and clients misjudge what it can do.
-            ldflags=_stamps("k8s.io/component-base/version", KUBERNETES_VERSION)
-            + " "
-            + _stamps("k8s.io/client-go/pkg/version", KUBERNETES_VERSION),
-        ),
-        Engine(
-            "jobset",
-            {"jobset": "sigs.k8s.io/jobset"},
-            module="sigs.k8s.io/jobset",
-            manifests=("config/components", "charts/jobset"),
-        ),
+        _kubernetes("kubernetes", KUBERNETES_VERSION),
+        _jobset("jobset"),
         Engine("coredns", {"coredns": "."}),
         Engine(
             "trainer",
@@ -101,13 +113,7 @@ ENGINES: dict[str, Engine] = {
             module=_TRAINER,
             manifests=("manifests", "charts/kubeflow-trainer"),
         ),
-        Engine(
-            "kueue",
-            {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
-            module="sigs.k8s.io/kueue",
-            manifests=("config/components", "charts/kueue"),
-            ldflags="-X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.19.0",
-        ),
+        _kueue("kueue", KUEUE_VERSION),
         Engine(
             "kwok",
             {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
@@ -161,12 +167,41 @@ ENGINES: dict[str, Engine] = {
 }
 """All engines, in the order in which a start needs them."""
 
-_OWNERS = {binary: engine for engine in ENGINES.values() for binary in engine.binaries}
+OTHERS: dict[str, dict[str, Engine]] = {
+    "kubernetes": {
+        "1.31": _kubernetes("kubernetes-v1.31", "v1.31.0"),
+        "1.37": _kubernetes("kubernetes-v1.37", "v1.37.0"),
+    },
+    "jobset": {"0.10.1": _jobset("jobset-v0.10.1")},
+    "kueue": {release: _kueue(f"kueue-v{release}", f"v{release}") for release in ("0.14.0", "0.15.0", "0.19.2")},
+}
+"""Other releases of an engine, by the words that choose them."""
+
+_USUAL = {"kubernetes": "1.36", "jobset": "0.12.0", "kueue": "0.19.0"}
+"""The words for the releases in `ENGINES`, which are also what no word chooses."""
+
+_OWNERS = {binary: engine.name for engine in ENGINES.values() for binary in engine.binaries}
+
+
+def release(name: str) -> str:
+    """Return which release of an engine `LAB_NAME` chooses, of those that `OTHERS` has more than one of."""
+    variable = f"LAB_{name.upper()}"
+    chosen = os.environ.get(variable) or _USUAL[name]
+    known = (_USUAL[name], *OTHERS[name])
+    if chosen not in known:
+        message = f"{variable}={chosen}: the lab has no such release of {name}; choose one of {', '.join(known)}."
+        raise BuildError(message)
+    return chosen
+
+
+def chosen(name: str) -> Engine:
+    """Return an engine, in the release that the environment chooses."""
+    return OTHERS[name].get(release(name), ENGINES[name]) if name in OTHERS else ENGINES[name]
 
 
 def binary(name: str) -> str:
     """Return the path of a built binary; a `BuildError` names the command that builds it."""
-    engine = _OWNERS[name]
+    engine = chosen(_OWNERS[name])
     path = engine.built() / "bin" / name
     if not path.exists():
         message = f"{name} is not built for this checkout: run `{_builder(engine)}`."
@@ -176,12 +211,16 @@ def binary(name: str) -> str:
 
 def manifests(engine: str) -> Path:
     """Return the folder with an engine's own CRDs, webhooks and RBAC, as its module ships them."""
-    path = ENGINES[engine].built() / "module"
+    path = chosen(engine).built() / "module"
     if not path.exists():
-        message = f"the manifests of {engine} are not in the cache: run `{_builder(ENGINES[engine])}`."
+        message = f"the manifests of {engine} are not in the cache: run `{_builder(chosen(engine))}`."
         raise BuildError(message)
     return path
 
 
 def _builder(engine: Engine) -> str:
+    for name, releases in OTHERS.items():
+        for word, other in releases.items():
+            if engine is other:
+                return f"make engines LAB_{name.upper()}={word}"
     return "make engines FULL=1" if engine.on_demand else "make engines"

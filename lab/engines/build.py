@@ -1,5 +1,7 @@
 """Build what is missing of the engines, with progress: `make engines`; with FULL=1 those on demand too.
 
+`LAB_KUBERNETES`, `LAB_JOBSET` and `LAB_KUEUE` choose other releases of these instead of the usual ones.
+
 A build goes to a folder beside its final one and is renamed when it is whole, so a killed build leaves nothing that
 looks built. Each build records its seconds in `build.json`, from which `build/reports/lab.json` takes them.
 """
@@ -15,7 +17,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from lab.engines import ENGINES, Engine
+from lab.engines import ENGINES, OTHERS, Engine, chosen
 from lab.errors import BuildError
 
 if TYPE_CHECKING:
@@ -28,10 +30,12 @@ _HEARTBEAT_SECONDS = 20
 def build_missing(names: list[str] | None = None) -> dict[str, float]:
     """Build the engines that the cache lacks; return the seconds of each that was built now.
 
-    Without names it is all of them, those on demand only with FULL=1.
+    Without names it is all of them, those on demand only with FULL=1. A name is an engine's, or that of the folder of
+    another release.
     """
     usual = [name for name, engine in ENGINES.items() if os.environ.get("FULL") == "1" or not engine.on_demand]
-    wanted = [ENGINES[name] for name in names or usual]
+    others = {other.name: other for releases in OTHERS.values() for other in releases.values()}
+    wanted = [others.get(name) or chosen(name) for name in names or usual]
     missing = [engine for engine in wanted if not (engine.built() / "build.json").exists()]
     if not missing:
         print(f"engines: all {len(wanted)} are built", flush=True)

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from lab.engines import ENGINES, binary
+from lab.engines import binary, chosen
 from lab.images import REGISTRY
 from lab.images.containerd_root import write_layers
 
@@ -31,7 +31,7 @@ def reference(name: str) -> str:
 
 def archive(name: str) -> Path:
     """Return an archive of an engine's image; made once, beside the program in the cache."""
-    final = ENGINES[name].built() / "image.tar"
+    final = chosen(name).built() / "image.tar"
     if not final.exists():
         with tempfile.TemporaryDirectory(dir=final.parent) as folder:
             layer, partial = Path(folder, "layer"), Path(folder, final.name)

@@ -11,6 +11,7 @@ from trainplane.api.errors import ConfigurationError
 from trainplane.kube import loglines, openfiles
 from trainplane.kube.errors import KubeError
 from trainplane.operator import settings
+from trainplane.operator.errors import OperatorError
 from trainplane.operator.main import serve
 
 log = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ def main(arguments: list[str]) -> int:
     code = 0
     try:
         uvloop.run(serve(chosen))
-    except* (KubeError, OSError) as group:
+    except* (KubeError, OperatorError, OSError) as group:
         code = 1
         for fault in group.exceptions:
             log.error("operator ends", extra={"error": str(fault)})  # noqa: TRY400 the message says it all

@@ -1,4 +1,4 @@
-"""What can go wrong while a TrainJob is made to run, beside what `kube` and `render` raise.
+"""What can go wrong while a TrainJob is made to run, and before; beside what `kube` and `render` raise.
 
 ```
 OperatorError
@@ -7,6 +7,7 @@ OperatorError
 ├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
 ├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
 ├── BehindError                    a mirror does not show what is so                          retryable    cluster
+├── UnsupportedKubernetesError     the operator ends: the cluster is too old for it            not          cluster
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition
     ├── RuntimeUnsupportedError    runtimeRef names a kind that is no runtime                               user
     ├── SnapshotChangedError       the snapshot is not what the TrainJob began with                         user
@@ -15,7 +16,8 @@ OperatorError
 ```
 
 `retryable`: it may become right without a change of the TrainJob, so the reconcile is repeated with growing waits.
-Each message is shown to the user in an Event or in the condition Failed, so it names the object and says what to do.
+Each message is shown to the user in an Event or in the condition Failed, or is the operator's last line to an
+admin: it names the object and says what to do.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal, TypeAlias
 
 from trainplane.api import names
+from trainplane.kube.version import oldest
 
 Whose: TypeAlias = Literal["user", "ours", "cluster"]
 
@@ -56,6 +59,17 @@ class BehindError(OperatorError):
     """A mirror is older than what it mirrors: what seems due was done or undone meanwhile, so nothing is written."""
 
     whose = "cluster"
+
+
+class UnsupportedKubernetesError(OperatorError):
+    """The cluster's Kubernetes is older than what this release was tried with."""
+
+    retryable = False
+    whose = "cluster"
+
+    def __init__(self, version: str) -> None:
+        problem = f"Kubernetes {version} is not supported: Trainplane needs {oldest()} or newer"
+        super().__init__(f"{problem}. Upgrade the cluster first; docs/versions.md has what was tried.")
 
 
 class TerminalError(OperatorError):

@@ -11,7 +11,8 @@
 
 It ends on SIGTERM or SIGINT: readiness fails, controllers finish what they are at, the Lease is given back, webhooks
 serve on until no API server should ask this replica any more, servers close. A second signal ends the serving on. A
-leader that loses its Lease, or any part that breaks, ends the process with an error; whoever runs it starts it again.
+leader that loses its Lease, a Kubernetes that is too old, or any part that breaks, ends the process with an error;
+whoever runs it starts it again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from trainplane.kube.webhook import WebhookServer
 from trainplane.lifecycle import events
 from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
+from trainplane.operator.kubernetes import insist_on_supported
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.progress.assembly import Progress, is_possible
 from trainplane.operator.progress.reports import is_progress_alone
@@ -275,6 +277,7 @@ class Operator:
                 self.certificates.load()
             async with asyncio.TaskGroup() as group:
                 helpers = [
+                    group.create_task(insist_on_supported(self.client, self.clock), name="kubernetes"),
                     group.create_task(self.lag.run(), name="loop-lag"),
                     group.create_task(self.certificates.run(), name="certificates"),
                     group.create_task(self.recorder.run(), name="events"),

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.engines import ENGINES, KUBERNETES_VERSION
+from lab.engines import ENGINES, KUBERNETES_VERSION, OTHERS
+from tests.seeds.versions.matrix import MATRIX
+from trainplane.kube.version import oldest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/versions.md").read_text()
@@ -25,6 +27,7 @@ MODULES = {
     "prometheus-operator": "github.com/prometheus-operator/prometheus-operator",
     "cert-manager": "github.com/cert-manager/cert-manager",
 }
+TRIED = re.findall(r"^\| v(\d+\.\d+)\.\d+ \| v(\S+) \| v(\S+) \|", PAGE, re.MULTILINE)
 TOOLS = {"pause", "coredns", "kwok", "helm", "prometheus", "kubeconform"}
 """Engines that a cluster of the lab needs or tests use, and a user's need not be of any version."""
 
@@ -39,6 +42,21 @@ def test_the_version_is_the_lab_s(engine: str) -> None:
 def test_every_engine_is_named_or_a_tool() -> None:
     assert PINNED.keys() == ENGINES.keys() - TOOLS
     assert PINNED["kubernetes"] == KUBERNETES_VERSION
+
+
+def test_the_combinations_are_those_that_are_tried() -> None:
+    assert [tuple(row) for row in TRIED] == [tuple(one) for one in MATRIX]
+
+
+def test_every_other_release_of_the_lab_is_tried() -> None:
+    for engine, releases in OTHERS.items():
+        assert releases.keys() <= {getattr(one, engine) for one in MATRIX}
+
+
+def test_the_oldest_kubernetes_is_the_operators_and_the_charts() -> None:
+    assert f"**Kubernetes older than {oldest()[1:]} is refused**" in PAGE
+    assert f'kubeVersion: ">={oldest()[1:]}.0-0"' in (ROOT / "charts/trainplane/Chart.yaml").read_text()
+    assert f"Kubernetes {oldest()[1:]} or newer" in (ROOT / "docs/install.md").read_text()
 
 
 def test_the_official_sdk_and_python_are_those() -> None:

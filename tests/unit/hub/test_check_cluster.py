@@ -149,6 +149,14 @@ def test_a_train_job_without_runtime_patches_never_starts() -> None:
 
 
 @pytest.mark.parametrize(
+    ("version", "told"), [("v1.30.14", True), ("v1.31.0", False), ("of an unknown version", False)]
+)
+def test_a_kubernetes_that_is_too_old_is_named(version: str, told: bool) -> None:
+    problems = judged(cluster_facts(content(), version=version))
+    assert [f"Kubernetes {version} is not supported" in one for one in problems] == [True] * told
+
+
+@pytest.mark.parametrize(
     ("version", "text"),
     [
         ("v0.16.4", "does not know spec.runtimePatches"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab import engines
-from lab.engines import ENGINES, Engine, build
+from lab.engines import ENGINES, OTHERS, Engine, build, chosen, release
 from lab.errors import BuildError
 
 if TYPE_CHECKING:
@@ -27,8 +27,17 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     return Engine("hello", {"hello": "."})
 
 
+def only(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (engines, build):
+        monkeypatch.setattr(module, "ENGINES", {engine.name: engine})
+
+
+def others() -> list[Engine]:
+    return [other for releases in OTHERS.values() for other in releases.values()]
+
+
 def test_every_engine_pins_its_module_with_hashes() -> None:
-    for one in ENGINES.values():
+    for one in (*ENGINES.values(), *others()):
         assert (one.sources / "go.mod").exists()
         assert (one.sources / "go.sum").exists()
 
@@ -48,7 +57,7 @@ def test_a_change_of_the_linker_flags_is_another_build(engine: Engine) -> None:
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
 def test_a_build_is_kept_and_not_repeated(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "ENGINES", {"hello": engine})
+    only(engine, monkeypatch)
     assert list(build.build_missing()) == ["hello"]
     assert (engine.built() / "bin/hello").exists()
     assert build.build_missing() == {}
@@ -62,7 +71,7 @@ def test_a_build_is_kept_and_not_repeated(engine: Engine, monkeypatch: pytest.Mo
 def test_an_engine_on_demand_is_built_when_it_is_named_or_at_full_size(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, full: str, names: list[str] | None, built: list[str]
 ) -> None:
-    monkeypatch.setattr(build, "ENGINES", {"hello": replace(engine, on_demand=True)})
+    only(replace(engine, on_demand=True), monkeypatch)
     monkeypatch.setenv("FULL", full)
     assert list(build.build_missing(names)) == built
 
@@ -71,7 +80,7 @@ def test_an_engine_on_demand_is_built_when_it_is_named_or_at_full_size(
 def test_a_failed_build_shows_the_compilers_words_and_keeps_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "ENGINES", {"hello": engine})
+    only(engine, monkeypatch)
     (engine.sources / "main.go").write_text("package main\n\nfunc main() { nonsense() }\n")
     with pytest.raises(BuildError, match="undefined: nonsense"):
         build.build_missing()
@@ -88,3 +97,56 @@ def test_a_missing_binary_names_the_command_that_builds_it(monkeypatch: pytest.M
         engines.binary("vc-scheduler")
     with pytest.raises(BuildError, match="make engines FULL=1"):
         engines.manifests("scheduler-plugins")
+
+
+def test_another_release_is_used_where_it_is_chosen_and_the_usual_one_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
+    for name, word in (("kubernetes", "1.36"), ("kueue", "0.19.0")):
+        monkeypatch.delenv(f"LAB_{name.upper()}", raising=False)
+        assert (release(name), chosen(name)) == (word, ENGINES[name])
+        monkeypatch.setenv(f"LAB_{name.upper()}", word)
+        assert chosen(name) is ENGINES[name]
+    monkeypatch.setenv("LAB_KUBERNETES", "1.31")
+    assert chosen("kubernetes") is OTHERS["kubernetes"]["1.31"]
+    assert chosen("kueue") is ENGINES["kueue"]
+    assert chosen("jobset") is ENGINES["jobset"]
+    with pytest.raises(BuildError, match=r"run `make engines LAB_KUBERNETES=1\.31`"):
+        engines.binary("kubelet")
+    with pytest.raises(BuildError, match=r"run `make engines`"):
+        engines.manifests("kueue")
+
+
+def test_a_release_that_the_lab_has_not_is_refused_with_those_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAB_KUBERNETES", "1.30")
+    with pytest.raises(BuildError, match=r"LAB_KUBERNETES=1\.30: .* choose one of 1\.36, 1\.31, 1\.37\."):
+        chosen("kubernetes")
+
+
+def test_other_releases_are_built_when_they_are_chosen_or_named_and_not_at_full_size(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
+    asked: list[str] = []
+
+    def note(engine: Engine) -> dict[str, float]:
+        asked.append(engine.name)
+        return {}
+
+    monkeypatch.setattr(build, "_build", note)
+    monkeypatch.setenv("FULL", "1")
+    build.build_missing()
+    assert asked == list(ENGINES)
+    asked.clear()
+    monkeypatch.setenv("LAB_KUEUE", "0.14.0")
+    build.build_missing()
+    assert set(asked) == ENGINES.keys() - {"kueue"} | {"kueue-v0.14.0"}
+    asked.clear()
+    build.build_missing(["kubernetes-v1.31", "kueue"])
+    assert asked == ["kubernetes-v1.31", "kueue-v0.14.0"]
+
+
+def test_no_two_releases_share_a_folder_or_a_build() -> None:
+    assert len({one.name for one in others()} | ENGINES.keys()) == len(others()) + len(ENGINES)
+    assert len({one.key() for one in others()}) == len(others())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.check.facts import NEEDED, Unseen
 from trainplane.hub.check.report import Check, Finding
+from trainplane.kube.version import is_too_old, oldest, release
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -87,7 +87,12 @@ def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
 
 def judge_versions(facts: Facts, cluster: ClusterFacts, *, is_hub: bool) -> Check:
     """Return whether a cluster serves the APIs that a dispatched TrainJob needs."""
-    findings = [*_missing(cluster), *_runtime_patches(cluster), *_engines(facts.hub, cluster, is_hub=is_hub)]
+    findings = [
+        *_kubernetes(cluster),
+        *_missing(cluster),
+        *_runtime_patches(cluster),
+        *_engines(facts.hub, cluster, is_hub=is_hub),
+    ]
     engines = [f"{name} {version}" for name, version in cluster.engines.items()]
     served = [api for api in NEEDED if api in cluster.served]
     start = [f"Kubernetes {cluster.version}"] if is_hub else []
@@ -128,6 +133,12 @@ def _span(length: timedelta) -> str:
     return f"{hours // 24} days"
 
 
+def _kubernetes(cluster: ClusterFacts) -> Iterator[Finding]:
+    if is_too_old(cluster.version):
+        problem = f"Kubernetes {cluster.version} is not supported: the operator ends there"
+        yield Finding("stops", problem, f"upgrade the cluster to {oldest()} or newer")
+
+
 def _missing(cluster: ClusterFacts) -> Iterator[Finding]:
     for api, plurals in NEEDED.items():
         group, _, version = api.partition("/")
@@ -156,7 +167,7 @@ def _runtime_patches(cluster: ClusterFacts) -> Iterator[Finding]:
 
 
 def _engines(hub: ClusterFacts, cluster: ClusterFacts, *, is_hub: bool) -> Iterator[Finding]:
-    here, there = (_release(one.engines.get("Kueue", "")) for one in (cluster, hub))
+    here, there = (release(one.engines.get("Kueue", "")) for one in (cluster, hub))
     if here is not None and here < _OLDEST_KUEUE:
         problem = f"Kueue {cluster.engines['Kueue']} does not know spec.runtimePatches: no queued TrainJob ever starts"
         yield Finding("stops", problem, "install Kueue v0.17 or later")
@@ -164,8 +175,3 @@ def _engines(hub: ClusterFacts, cluster: ClusterFacts, *, is_hub: bool) -> Itera
         problem = f"Kueue is {cluster.engines['Kueue']} here and {hub.engines['Kueue']} on the hub"
         remedy = "install the same minor release: both compute a job's pods, and a job whose pods differ is sent back"
         yield Finding("warns", problem, remedy)
-
-
-def _release(version: str) -> tuple[int, int] | None:
-    match = re.match(r"v?(\d+)\.(\d+)", version)
-    return (int(match[1]), int(match[2])) if match else None

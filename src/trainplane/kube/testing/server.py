@@ -82,6 +82,8 @@ class FakeServer:
     tokens: set[str] | None = None
     tls: ssl.SSLContext | None = None
     pods: PodServer = field(default_factory=PodServer)
+    version: str = "v1.99.0-fake"
+    """What it says that it is."""
     requests: list[Asked] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -216,7 +218,7 @@ class FakeServer:
 
     def _act(self, verb: Verb, request: web.Request, target: Target | None, body: bytes, fault: Fault | None) -> Tree:
         if request.path == "/version":
-            return {"major": "1", "minor": "99", "gitVersion": "v1.99.0-fake"}
+            return {"major": "1", "minor": "99", "gitVersion": self.version}
         if target is None:
             raise error_class(404)("the server could not find the requested resource")
         if verb == "list":
