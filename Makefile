@@ -126,8 +126,14 @@ conformance: engines ## ours and the reference on two API servers, object by obj
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(LIVE) --suite e2e tests/e2e
 
+PIPELINES := build/pipelines/stamp
+$(PIPELINES): requirements/pipelines.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/pipelines
+	$(UV) pip install --quiet --python build/pipelines/bin/python --require-hashes --requirement $<
+	@touch $@
+
 .PHONY: seeds
-seeds: engines images ## what the documents promise, read from them where they lie beside the clone (docs/promises.md)
+seeds: engines images $(if $(filter 1,$(FULL)),$(PIPELINES)) ## what the documents promise, read from them where they lie beside the clone (docs/promises.md)
 	$(LIVE) --suite seeds tests/seeds
 
 .PHONY: explain
@@ -141,12 +147,6 @@ fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two work
 .PHONY: install-e2e
 install-e2e: image ## our image and chart as an admin installs them, on real clusters
 	$(LIVE) --suite install tests/install
-
-PIPELINES := build/pipelines/stamp
-$(PIPELINES): requirements/pipelines.txt $(VENV)
-	$(UV) venv --quiet --clear --python $(PYTHON) build/pipelines
-	$(UV) pip install --quiet --python build/pipelines/bin/python --require-hashes --requirement $<
-	@touch $@
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)

@@ -15,6 +15,7 @@ import yaml
 from lab.images import reference as image
 from lab.paths import REPOSITORY
 from tests.e2e.user import User
+from tests.size import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,7 +103,7 @@ def team(cluster: Cluster) -> Iterator[User]:
         _runtime("torch-distributed"),
         _runtime("torch-elastic"),
         _job("static", "torch-distributed", args=ARGUMENTS),
-        _job("elastic", "torch-elastic", args=ARGUMENTS),
+        *([_job("elastic", "torch-elastic", args=ARGUMENTS)] if FULL else ()),
         _job("plain", "torch-distributed", command=["python3", "-c", MEETING], env=own),
     )
     yield user
@@ -117,7 +118,7 @@ def _told(user: User, job: str) -> list[Tree]:
     return told
 
 
-@pytest.mark.parametrize("job", ["static", "elastic"])
+@pytest.mark.parametrize("job", ["static", pytest.param("elastic", marks=pytest.mark.full)])
 def test_arguments_alone_are_run_by_torchrun(team: User, job: str) -> None:
     for one in _told(team, job):
         assert one["args"] == ARGUMENTS[1:]
@@ -125,7 +126,7 @@ def test_arguments_alone_are_run_by_torchrun(team: User, job: str) -> None:
         assert one["node"] == {"MASTER_ADDR": f"{job}-node-0-0.{job}", "MASTER_PORT": "29500"}
 
 
-@pytest.mark.parametrize("job", ["static", "elastic"])
+@pytest.mark.parametrize("job", ["static", pytest.param("elastic", marks=pytest.mark.full)])
 def test_torchruns_children_meet_where_torchrun_says(team: User, job: str) -> None:
     one, other = _told(team, job)
     assert one["mine"] == other["mine"]

@@ -69,6 +69,7 @@ def test_all_pods_start_again_from_their_checkpoint(site: Site) -> None:
     assert "Restarted" in [one["stage"] for one in timeline]
 
 
+@pytest.mark.full
 def test_one_pod_of_many_is_replaced_and_the_others_go_on(site: Site) -> None:
     site.apply_example(*TRAINING, *PAGE["One pod of many"])
     site.wait_state("one-pod", "Succeeded", via=("Pending", "Running", "Restarting"))
@@ -79,6 +80,7 @@ def test_one_pod_of_many_is_replaced_and_the_others_go_on(site: Site) -> None:
     assert_goes_on(site, "one-pod", 0, 1, 2)
 
 
+@pytest.mark.full
 def test_an_exit_code_says_whether_it_is_worth_another_try(site: Site) -> None:
     *runtime, job = PAGE["By exit code"]
     site.apply_example(*TRAINING, *runtime, job)
