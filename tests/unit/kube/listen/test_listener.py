@@ -471,8 +471,9 @@ async def test_cuts_are_told_now_and_then(caplog: pytest.LogCaptureFixture) -> N
         for peer in peers:
             await peer.until_cut()
         await server.until(lambda: caplog.records)
-    (record,) = caplog.records
-    assert (record.message, record.__dict__["cut_late"]) == ("connections were cut", 3)
+    (record,) = caplog.records  # of three, which may have been late at different looks
+    assert record.message == "connections were cut"
+    assert 1 <= record.__dict__["cut_late"] <= 3
 
 
 # -- addresses ------------------------------------------------------------------------------------------------------
