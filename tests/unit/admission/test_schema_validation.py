@@ -164,19 +164,29 @@ class TestRules:
                 {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}, "replicatedJobs": [{"dependsOn": []}]},
                 {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{}, {"dependsOn": []}]},
             ),
-            (
-                "namespace",
-                {"templates": [{"metadata": {"name": "a", "namespace": ""}}]},
-                {"templates": [{"metadata": {"name": "a"}}, {"metadata": {"namespace": "n"}}]},
-            ),
-            ("namespace", {"templates": []}, {}),
-            ("namespace", {"templates": [{"metadata": {}}]}, {"templates": [{"spec": {}}]}),
+            ("size(self) == 0", "", "team"),
         ],
     )
     def test_each_means_what_it_says(self, part: str, good: Any, bad: Any) -> None:
         (rule,) = (rule for rule in RULES if part in rule)
         assert RULES[rule](good)
         assert not RULES[rule](bad)
+
+    @pytest.mark.parametrize(
+        ("policy", "told"),
+        [
+            ({"templates": [{"metadata": {"name": "a", "namespace": ""}}]}, []),
+            ({"templates": [{"metadata": {}}]}, []),
+            ({"templates": []}, []),
+            ({"templates": [{"metadata": {"namespace": "n"}}]}, ["leave metadata.namespace out"]),
+            ({"templates": [{"spec": {}}]}, ["metadata is missing"]),
+            ({}, ["templates is missing"]),
+        ],
+    )
+    def test_claims_are_made_where_the_jobset_is(self, policy: Any, told: list[str]) -> None:
+        runtime = {"spec": {"template": {"spec": {"volumeClaimPolicies": [policy]}}}}
+        found = [problem.text.partition(":")[0] for problem in judge(runtime, schema_of(TrainingRuntime))]
+        assert found == told
 
     def test_one_that_is_broken_is_told_in_the_schemas_words(self) -> None:
         schema = {**NUMBER, "x-kubernetes-validations": [{"rule": "self  >= 1", "message": "at least one"}]}

@@ -103,6 +103,10 @@ def openapi() -> dict[str, Any]:
             "spec": {"$ref": REF + CORE + "PodSpec"},
         },
     }
+    schemas[CORE + "PersistentVolumeClaim"] = {
+        "type": "object",
+        "properties": {"metadata": {"$ref": REF + "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}},
+    }
     schemas[CORE + "PodSpec"] = {
         "type": "object",
         "properties": {"cpu": {"$ref": REF + "io.k8s.apimachinery.pkg.api.resource.Quantity"}},
@@ -140,6 +144,7 @@ def test_generates_what_is_needed_and_nothing_else() -> None:
         "core.v1.PodSpec",
         "meta.v1.ObjectMeta",
         "resource.Quantity",
+        generator.CLAIM_META,
     }
     assert list(found) == sorted(found)
     spec = found[generator.JOBSET_SPEC]["properties"]

@@ -13,6 +13,8 @@ OpenAPI and CRDs do not say things alike. What this module turns around:
   CRD embeds the same Job and claim types as a CRD generator sees them, so it has the last word on both.
 - A template's metadata is the few fields that a template may set; a bare object would lose labels to pruning.
 - Descriptions, patch strategies and unions have no place in the file.
+- JobSet refuses a namespace of claim templates by a rule that names the field, and `namespace` is a reserved word of CEL in
+  Kubernetes 1.31, which refuses the whole CRD for it. Here the rule stands on the field itself and need not name it.
 
     kubectl get --raw /openapi/v3/api/v1 > core.json         (also apis/batch/v1 and apis/autoscaling/v2)
     python -m trainplane.api.crds.generate --openapi core.json batch.json autoscaling.json --jobset CRD.yaml
@@ -59,6 +61,10 @@ _QUANTITY_PATTERN = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 
+CLAIM = "core.v1.PersistentVolumeClaim"
+CLAIM_META = "jobset.v1alpha2.VolumeClaimTemplateMeta"
+"""Metadata of a JobSet's claim templates, whose claims are made where the JobSet is."""
+
 _STRING_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
 LEAVES: dict[str, Schema] = {
@@ -74,6 +80,24 @@ LEAVES: dict[str, Schema] = {
             "labels": _STRING_MAP,
             "name": {"type": "string"},
             "namespace": {"type": "string"},
+        },
+    },
+    CLAIM_META: {
+        "type": "object",
+        "properties": {
+            "annotations": _STRING_MAP,
+            "finalizers": {"type": "array", "items": {"type": "string"}},
+            "labels": _STRING_MAP,
+            "name": {"type": "string"},
+            "namespace": {
+                "type": "string",
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "size(self) == 0",
+                        "message": "leave metadata.namespace out: a claim is made in the namespace of its TrainJob",
+                    }
+                ],
+            },
         },
     },
 }
@@ -140,7 +164,10 @@ def jobset_spec(crd: Mapping[str, Any]) -> Schema:
     spec: Schema = _without_words(_spec_of(crd))
     spec["properties"]["replicatedJobs"]["items"]["properties"]["template"] = {"$ref": "batch.v1.JobTemplateSpec"}
     policy = spec["properties"]["volumeClaimPolicies"]["items"]
-    policy["properties"]["templates"]["items"] = {"$ref": "core.v1.PersistentVolumeClaim"}
+    policy["properties"]["templates"]["items"] = {"$ref": CLAIM}
+    rules = [rule for rule in policy.pop("x-kubernetes-validations", ()) if _squeezed(rule["rule"]) != _NO_NAMESPACE]
+    # CEL refuses what has not got the fields that a rule reads, so they were required all along.
+    policy |= {"required": ["templates"]} | ({"x-kubernetes-validations": rules} if rules else {})
     return spec
 
 
@@ -166,11 +193,10 @@ def _squeezed(rule: str) -> str:
     return " ".join(rule.split())
 
 
+_NO_NAMESPACE = "self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)"
 RULES: dict[str, str] = {
     "self == oldSelf": "once set, this part of a JobSet template cannot change: create another runtime instead",
-    "self.templates.all(t, !has(t.metadata.namespace) || size(t.metadata.namespace) == 0)": (
-        "leave metadata.namespace out: a claim is made in the namespace of its TrainJob"
-    ),
+    _NO_NAMESPACE: "",  # `CLAIM_META` says it
     "!(has(self.startupPolicy) && self.startupPolicy.startupPolicyOrder == 'InOrder' "
     "&& self.replicatedJobs.exists(x, has(x.dependsOn)))": (
         "startupPolicyOrder InOrder and dependsOn both order the jobs: use one of them"
@@ -220,6 +246,9 @@ def generate(openapi: Iterable[Mapping[str, Any]], jobset_crd: Mapping[str, Any]
         if name in definitions:
             continue
         definitions[name] = LEAVES[name] if name in LEAVES else structural(known[name])
+        if name == CLAIM:
+            definitions[name]["properties"]["metadata"] = {"$ref": CLAIM_META}
+            definitions[name]["required"] = ["metadata"]
         wanted |= references(definitions[name])
     adopt(definitions, definitions[JOBSET_SPEC], _without_words(_spec_of(jobset_crd)), set())
     return dict(sorted(definitions.items()))
