@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DOMAIN: Final = f"{names.GROUP}/"
 _NOT_SHARED: Final = frozenset({names.LABEL_MANAGED_BY})
 """Labels of ours that speak of one cluster: who installed the runtime there."""
+MARKS: Final = ("labels", "annotations")
+"""Where a runtime has settings beside its spec: its framework, its port, its MPI."""
 _FIRST: Final = ("apiVersion", "kind", "metadata", "name", "namespace")
 _AMOUNTS: Final = frozenset({"limits", "requests", "overhead"})
 _COUNTED: Final = ("parallelism", "completions")
@@ -33,22 +35,27 @@ _COMPARED_OF_PODS: Final = ("containers", "initContainers", "tolerations")
 
 
 def shared(runtime: Tree) -> Tree:
-    """Return what hub and workers must have in common of a runtime: identity, labels that mean something, spec."""
+    """Return what hub and workers must have in common of a runtime: identity, labels and annotations of ours, spec."""
     metadata = runtime["metadata"]
-    labels = {label: value for label, value in (metadata.get("labels") or {}).items() if _is_shared(label)}
     identity = {key: metadata[key] for key in ("name", "namespace") if metadata.get(key)}
+    marks = {
+        kind: {name: value for name, value in (metadata.get(kind) or {}).items() if _is_shared(name)} for kind in MARKS
+    }
     return {
         "apiVersion": names.API_VERSION,
         "kind": runtime.get("kind") or names.CLUSTER_TRAINING_RUNTIME,
-        "metadata": identity | ({"labels": labels} if labels else {}),
+        "metadata": identity | {kind: kept for kind, kept in marks.items() if kept},
         "spec": trees.copy(runtime.get("spec") or {}),
     }
 
 
-def own_labels(runtime: Tree) -> dict[str, str]:
-    """Return the labels of a runtime that are its cluster's own affair."""
-    labels = trees.get(runtime, "metadata", "labels") or {}
-    return {label: value for label, value in labels.items() if not _is_shared(label)}
+def own_marks(runtime: Tree) -> Tree:
+    """Return the labels and annotations of a runtime that are its cluster's own affair."""
+    metadata = runtime["metadata"]
+    return {
+        kind: {name: value for name, value in (metadata.get(kind) or {}).items() if not _is_shared(name)}
+        for kind in MARKS
+    }
 
 
 def normal(runtime: Tree) -> Tree:
@@ -140,8 +147,8 @@ def _where(lines: Sequence[_Line]) -> str:
     return "".join(shortest[:common]).removeprefix(".") or "the whole object"
 
 
-def _is_shared(label: str) -> bool:
-    return label.startswith(_DOMAIN) and label not in _NOT_SHARED
+def _is_shared(name: str) -> bool:
+    return (name.startswith(_DOMAIN) and name not in _NOT_SHARED) or name == names.ANNOTATION_REPLACED_BY
 
 
 def _normal(tree: Any) -> Any:

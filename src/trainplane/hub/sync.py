@@ -241,6 +241,7 @@ async def _apply(step: Step, client: Client, *, dry_run: bool) -> None:
     body = step.body or {}
     applied = await client.apply(step.resource, body, field_manager=FIELD_MANAGER, dry_run=dry_run)
     if not dry_run and not runtimes.equal({"kind": step.resource.kind, **applied}, body):
-        labels = runtimes.own_labels(applied) | (trees.get(body, "metadata", "labels") or {})
-        whole = {**applied, "metadata": {**applied["metadata"], "labels": labels}, "spec": body["spec"]}
+        own = runtimes.own_marks(applied)
+        marks = {kind: own[kind] | (trees.get(body, "metadata", kind) or {}) for kind in runtimes.MARKS}
+        whole = {**applied, "metadata": {**applied["metadata"], **marks}, "spec": body["spec"]}
         await client.replace(step.resource, whole, field_manager=FIELD_MANAGER)

@@ -43,7 +43,8 @@ def test_only_what_means_something_on_every_cluster_is_shared() -> None:
     shared = runtimes.shared(tree)
     assert shared["metadata"] == {"name": "torch", "labels": {"trainer.kubeflow.org/framework": "torch"}}
     assert set(shared) == {"apiVersion", "kind", "metadata", "spec"}
-    assert runtimes.own_labels(tree) == {"team": "platform", "trainer.kubeflow.org/managed-by": "runtimes-installer"}
+    labels = {"team": "platform", "trainer.kubeflow.org/managed-by": "runtimes-installer"}
+    assert runtimes.own_marks(tree) == {"labels": labels, "annotations": {"a": "b"}}
 
 
 def test_the_shared_part_is_a_copy() -> None:

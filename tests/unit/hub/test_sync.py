@@ -216,6 +216,18 @@ async def test_what_others_wrote_into_a_runtime_gives_way_to_the_hubs(fleet: Fle
     assert (await fleet.sync()).settled
 
 
+async def test_settings_in_annotations_go_along_and_others_stay(fleet: Fleet) -> None:
+    port, mpi, own = "trainer.kubeflow.org/port", "trainer.kubeflow.org/mpi-implementation", "example.com/owner"
+    there, here = runtime(), runtime()
+    there["metadata"]["annotations"] = {own: "east", mpi: "Intel"}
+    here["metadata"]["annotations"] = {own: "hub", port: "29611"}
+    fleet.worker.put(CLUSTER_TRAINING_RUNTIMES, there)
+    fleet.hub.put(CLUSTER_TRAINING_RUNTIMES, here)
+    found = await fleet.sync(apply=True)
+    assert f"{port}: '29611'" in "".join(f"{step.diff}\n" for step in found.steps)
+    assert fleet.runtimes[Key("", "torch")]["metadata"]["annotations"] == {own: "east", port: "29611"}
+
+
 async def test_a_runtime_in_use_on_the_worker_is_seen(fleet: Fleet) -> None:
     fleet.worker.put(CLUSTER_TRAINING_RUNTIMES, runtime(image="old"))
     fleet.worker.put(TRAIN_JOBS, job_using("running"))

@@ -13,8 +13,8 @@ OpenAPI and CRDs do not say things alike. What this module turns around:
   CRD embeds the same Job and claim types as a CRD generator sees them, so it has the last word on both.
 - A template's metadata is the few fields that a template may set; a bare object would lose labels to pruning.
 - Descriptions, patch strategies and unions have no place in the file.
-- JobSet refuses a namespace of claim templates by a rule that names the field, and `namespace` is a reserved word of CEL in
-  Kubernetes 1.31, which refuses the whole CRD for it. Here the rule stands on the field itself and need not name it.
+- JobSet refuses a namespace of claim templates by a rule that names the field, and `namespace` is a reserved word of
+  CEL in Kubernetes 1.31, which refuses the whole CRD for it. Here the rule stands on the field and need not name it.
 
     kubectl get --raw /openapi/v3/api/v1 > core.json         (also apis/batch/v1 and apis/autoscaling/v2)
     python -m trainplane.api.crds.generate --openapi core.json batch.json autoscaling.json --jobset CRD.yaml
