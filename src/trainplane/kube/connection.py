@@ -11,6 +11,7 @@ import io
 import logging
 import socket
 import ssl
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,9 @@ USER_AGENT = "trainplane"
 
 LARGE_BODY = 1 << 20
 """Bytes above which a body is written piece by piece, so that it does not hold the loop up; aiohttp warns otherwise."""
+
+CLOSE_SECONDS = 0.5
+"""How long `close` waits for connections that a peer does not say goodbye on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Connection:
         self._settings = settings
         self._clock = clock
         self._connections = connections
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         self._base = config.server.rstrip("/")
         self._address = config.address
         self._headers = (
@@ -150,10 +155,18 @@ class Connection:
         self._tls_checked = None
 
     async def close(self) -> None:
-        """Close every connection."""
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+        """Close every connection, and wait a moment until they are: the loop may end right after.
+
+        aiohttp waits for those that it has; one that was given back cut, a log that nobody reads on, is TLS's to close.
+        """
+        if self._session is None:
+            return
+        session, self._session = self._session, None
+        await session.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while any(one.fileno() != -1 for one in self._sockets):
+                    await asyncio.sleep(CLOSE_SECONDS / 50)
 
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp  # noqa: PLC0415 see the module's docstring
@@ -169,6 +182,7 @@ class Connection:
     def _socket(self, address: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, *_ = address
         made = socket.socket(family, kind, protocol)
+        self._sockets.add(made)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         seconds = self._settings.keepalive_seconds
         for option, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", max(1, seconds // 4)), ("TCP_KEEPCNT", 3)):

@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import ipaddress
 import ssl
+import time
 import traceback
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from trainplane.kube import errors
 from trainplane.kube.config import Config
+from trainplane.kube.connection import CLOSE_SECONDS
 from trainplane.kube.credentials import Credential, StaticCredentials
 from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.tls import Tls
@@ -318,6 +320,18 @@ class TestMistakes:
         with pytest.raises(errors.ConfigError):
             Tls(certificate=certificate, key="none").context()
         assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_stream_that_was_left_is_closed_with_the_client(server: FakeServer) -> None:
+    certificate, key = AUTHORITY.issue("ann")
+    tls = Tls(ca=AUTHORITY.pem, certificate=certificate, key=key)
+    transport = Transport(Config(server=server.url, tls=tls), settings=ONCE)
+    async with transport.stream("/version"):
+        pass  # what it says is not read
+    begin = time.monotonic()
+    await transport.close()
+    assert time.monotonic() - begin < CLOSE_SECONDS
+    assert all(one.fileno() == -1 for one in transport._connection._sockets)
 
 
 def test_verification_is_on_unless_said_otherwise() -> None:
