@@ -41,6 +41,9 @@ OTHER_DIFFERENCES = {
     "spec.mlPolicy.mpi.mpiImplementation": {"enum"},
     "spec.mlPolicy.numNodes": {"maximum"},
     "spec.runtimeRef": {"x-kubernetes-validations"},
+    "spec.template.spec.volumeClaimPolicies[]": {"required", "x-kubernetes-validations"},
+    "spec.template.spec.volumeClaimPolicies[].templates[]": {"required"},
+    "spec.template.spec.volumeClaimPolicies[].templates[].metadata.namespace": {"x-kubernetes-validations"},
     "spec.trainer": {"x-kubernetes-validations"},
     "spec.trainer.args": {"maxItems", "x-kubernetes-validations"},
     "spec.trainer.command": {"maxItems", "x-kubernetes-validations"},
@@ -80,6 +83,9 @@ NARROWINGS = {
     "spec.runtimeRef.kind": {"maxLength"},
     "spec.runtimeRef.name": {"maxLength", "minLength"},
     "spec.template": {"minProperties"},
+    "spec.template.spec.volumeClaimPolicies[]": {"templates"},  # became required
+    "spec.template.spec.volumeClaimPolicies[].templates[]": {"metadata"},  # became required
+    "spec.template.spec.volumeClaimPolicies[].templates[].metadata.namespace": {"rule"},
     "spec.trainer": {"rule"},
     "spec.trainer.args": {"maxItems", "rule"},
     "spec.trainer.args[]": {"maxLength"},

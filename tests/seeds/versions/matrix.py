@@ -16,6 +16,13 @@ class Combination(NamedTuple):
     kubernetes: str
     kueue: str
     jobset: str = "0.12.0"
+    queues: bool = True
+    """Whether TrainJobs in its queues run; else it is tried without, and does not count as supported."""
+
+    @property
+    def engines(self) -> dict[str, str]:
+        """The engines by name, each with its release."""
+        return {"kubernetes": self.kubernetes, "kueue": self.kueue, "jobset": self.jobset}
 
     @property
     def guarded(self) -> bool:
@@ -28,7 +35,7 @@ class Combination(NamedTuple):
 
 
 MATRIX: Final = (
-    Combination("1.31", "0.14.0", jobset="0.10.1"),  # its API server refuses the CRD of JobSet 0.12
+    Combination("1.31", "0.14.0", jobset="0.10.1", queues=False),  # its API server refuses the CRD of JobSet 0.12
     Combination("1.31", "0.19.2", jobset="0.10.1"),
     Combination("1.36", "0.15.0"),
     Combination("1.36", "0.19.0"),
