@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import JobSetTemplate
 
@@ -36,6 +37,29 @@ def lost_jobs(template: Tree) -> Iterator[Fault]:
         for index, name in enumerate(targets):
             if name not in known:
                 yield (*path, index), f"there is no job {name} in this runtime"
+    yield from _lost_coordinator(window)
+
+
+def _lost_coordinator(template: JobSetTemplate) -> Iterator[Fault]:
+    """Yield a fault for a coordinator that is no pod of the JobSet, as far as its numbers are known yet."""
+    at, coordinator = ("spec", "coordinator"), template.get("spec", "coordinator")
+    if not coordinator:
+        return
+    name = coordinator.get("replicatedJob")
+    job = next((job for job in template.jobs if job.name == name), None)
+    if job is None:
+        yield (*at, "replicatedJob"), f"there is no job {name} in this runtime"
+        return
+    completions = job.get("template", "spec", "completions")
+    for field, count in (("jobIndex", job.tree.get("replicas", 1)), ("podIndex", completions)):
+        index = coordinator.get(field, 0)
+        if index < 0 or (isinstance(count, int) and index >= count):
+            yield (
+                (*at, field),
+                f"there is no such {field.removesuffix('Index')} of {name}: write 0 to {max(0, (count or 1) - 1)}",
+            )
+    if completions is None and template.tree.get("kind") == names.JOBSET:
+        yield (*at, "replicatedJob"), f"JobSet wants to know how many pods {name} has: set completions in its template"
 
 
 def lost_volumes(template: Tree) -> Iterator[Fault]:

@@ -65,3 +65,22 @@ def test_a_policy_that_names_no_job() -> None:
     (finding,) = PIPELINE.validate(job(), None, have).errors
     assert finding.path == "spec.runtimeRef"
     assert "successPolicy.targetReplicatedJobs[0]: there is no job ghost" in finding.problem
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "told"),
+    [
+        ({"replicatedJob": "node"}, ""),
+        ({"replicatedJob": "node", "podIndex": 0, "jobIndex": 0}, ""),
+        ({"replicatedJob": "ghost"}, "coordinator.replicatedJob: there is no job ghost"),
+        ({"replicatedJob": "node", "jobIndex": 1}, "coordinator.jobIndex: there is no such job of node: write 0 to 0"),
+        ({"replicatedJob": "node", "podIndex": 7}, "coordinator.podIndex: there is no such pod of node"),
+        ({"replicatedJob": "node", "podIndex": -1}, "coordinator.podIndex: there is no such pod of node"),
+    ],
+)
+def test_a_coordinator_that_is_no_pod(coordinator: dict[str, Any], told: str) -> None:
+    have = runtime(replicated_job("node", "trainer"))
+    have = have.put("spec", "template", "spec", "coordinator", value=coordinator)
+    found = [finding.problem for finding in PIPELINE.validate(job(), None, have).errors]
+    assert len(found) == bool(told)
+    assert told in "".join(found)
