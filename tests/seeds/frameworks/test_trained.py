@@ -88,12 +88,6 @@ def test_a_page_s_example(page: str, user: User, report: SuiteReport, on_node: C
 
 
 @pytest.mark.full
-def test_fsdp_keeps_a_part_of_the_weights_on_each_node(user: User, report: SuiteReport) -> None:
-    _train("torch-fsdp", "torch", user, report)
-    assert {f"process {rank} has 1 of 2 weights" for rank in (0, 1)} <= set(user.logs("torch-fsdp"))
-
-
-@pytest.mark.full
 @pytest.mark.parametrize("runtime_name", TUNED)
 def test_torchtune(
     runtime_name: str, user: User, report: SuiteReport, on_node: Callable[[str], None], tmp_path: Path
