@@ -67,28 +67,25 @@ CLAIM_META = "jobset.v1alpha2.VolumeClaimTemplateMeta"
 
 _STRING_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 
+_META: Schema = {
+    "annotations": _STRING_MAP,
+    "finalizers": {"type": "array", "items": {"type": "string"}},
+    "labels": _STRING_MAP,
+    "name": {"type": "string"},
+    "namespace": {"type": "string"},
+}
+"""The few fields of a template's metadata."""
+
 LEAVES: dict[str, Schema] = {
     "resource.Quantity": {**_INT_OR_STRING, "pattern": _QUANTITY_PATTERN},
     "intstr.IntOrString": _INT_OR_STRING,
     "meta.v1.Time": {"type": "string", "format": "date-time"},
     "meta.v1.FieldsV1": {"type": "object"},
-    "meta.v1.ObjectMeta": {
-        "type": "object",
-        "properties": {
-            "annotations": _STRING_MAP,
-            "finalizers": {"type": "array", "items": {"type": "string"}},
-            "labels": _STRING_MAP,
-            "name": {"type": "string"},
-            "namespace": {"type": "string"},
-        },
-    },
+    "meta.v1.ObjectMeta": {"type": "object", "properties": _META},
     CLAIM_META: {
         "type": "object",
         "properties": {
-            "annotations": _STRING_MAP,
-            "finalizers": {"type": "array", "items": {"type": "string"}},
-            "labels": _STRING_MAP,
-            "name": {"type": "string"},
+            **_META,
             "namespace": {
                 "type": "string",
                 "x-kubernetes-validations": [
