@@ -59,9 +59,9 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m trainplane.api.crds --check
 	$(PYTHON) -m deploy --check
 	$(PYTHON) runtimes/pin.py --check
-	$(PYTHON) docs/reference.py --check
-	$(PYTHON) docs/troubleshooting.py --check
-	$(PYTHON) docs/promises.py --check
+	$(PYTHON) -m docs.reference --check
+	$(PYTHON) -m docs.troubleshooting --check
+	$(PYTHON) -m docs.promises --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -92,9 +92,9 @@ manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's,
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
 	$(PYTHON) -m deploy
-	$(PYTHON) docs/reference.py
-	$(PYTHON) docs/troubleshooting.py
-	$(PYTHON) docs/promises.py
+	$(PYTHON) -m docs.reference
+	$(PYTHON) -m docs.troubleshooting
+	$(PYTHON) -m docs.promises
 
 .PHONY: kustomize
 kustomize: manifests engines ## write manifests/base anew, which the chart renders

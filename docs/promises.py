@@ -1,24 +1,15 @@
-"""`python docs/promises.py [--check]`: write docs/promises.md from the table of promises, or say it is stale."""  # noqa: INP001 a command beside the page it writes, no package
+"""`python -m docs.promises [--check]`: write docs/promises.md from the table of promises, or say it is stale."""  # noqa: INP001 a command beside the page it writes, no package
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from docs.emitted import emit
+from tests.seeds.documents.promises import HOLDS, ROOT, SAYS_NOTHING, Promise, promises, runs_in_full_only
 
-from tests.seeds.documents.promises import (  # noqa: E402 found from the checkout alone
-    HOLDS,
-    SAYS_NOTHING,
-    Promise,
-    promises,
-    runs_in_full_only,
-)
-
-PAGE = ROOT / "docs" / "promises.md"
+PAGE = Path(__file__).parent / "promises.md"
 _DOCUMENTS = {
     "000": "TrainJobs by MultiKueue",
     "001": "Jobs of v1 by MultiKueue",
@@ -68,18 +59,7 @@ def _shown_by(one: Promise) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check; 1 if the page is stale."""
-    parser = argparse.ArgumentParser(description="Write docs/promises.md from tests/seeds/promises.txt.")
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the page is stale")
-    parser.add_argument("page", nargs="?", type=Path, default=PAGE)
-    given = parser.parse_args(arguments)
-    wanted = write_page()
-    if given.page.exists() and given.page.read_text() == wanted:
-        return 0
-    if given.check:
-        sys.stderr.write(f"{given.page} is stale: run `make manifests` and commit it\n")
-        return 1
-    given.page.write_text(wanted)
-    return 0
+    return emit(PAGE, write_page, "tests/seeds/promises.txt", arguments)
 
 
 if __name__ == "__main__":

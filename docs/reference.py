@@ -1,4 +1,4 @@
-"""`python docs/reference.py [--check]`: write docs/sdk-reference.md from the code, or say that it is stale.
+"""`python -m docs.reference [--check]`: write docs/sdk-reference.md from the code, or say that it is stale.
 
 The page has every public name of `trainplane` and `trainplane.options`, with the words that stand in the code: the
 docstrings of classes and methods, and the string below a field. A public name that has no place on the page is an
@@ -7,7 +7,6 @@ error, so none is forgotten.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import re
@@ -18,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from docs.emitted import emit
 from trainplane import client, options
 from trainplane.client import errors
 from trainplane.client.types import (
@@ -311,22 +311,11 @@ def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check; 1 if the page is stale or a public name has no place on it."""
-    parser = argparse.ArgumentParser(description="Write docs/sdk-reference.md from the code.")
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the page is stale")
-    parser.add_argument("page", nargs="?", type=Path, default=PAGE)
-    given = parser.parse_args(arguments)
     try:
-        wanted = write_page()
+        return emit(PAGE, write_page, "the code", arguments)
     except ValueError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if given.page.exists() and given.page.read_text() == wanted:
-        return 0
-    if given.check:
-        sys.stderr.write(f"{given.page} is stale: run `make manifests` and commit it\n")
-        return 1
-    given.page.write_text(wanted)
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python docs/troubleshooting.py [--check]`: write docs/troubleshooting.md from the catalogue, or say it is stale.
+"""`python -m docs.troubleshooting [--check]`: write docs/troubleshooting.md from the catalogue, or say it is stale.
 
 The page has every class of `explain.catalogue`, in its words: what `trainplane explain`, the Failed condition and the
 SDK's errors name, this page explains.
@@ -6,10 +6,10 @@ SDK's errors name, this page explains.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+from docs.emitted import emit
 from trainplane.explain.catalogue import CLASSES
 
 PAGE = Path(__file__).parent / "troubleshooting.md"
@@ -71,18 +71,7 @@ def _table(headers: tuple[str, ...], rows: list[tuple[str, str]]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write or check; 1 if the page is stale."""
-    parser = argparse.ArgumentParser(description="Write docs/troubleshooting.md from the catalogue.")
-    parser.add_argument("--check", action="store_true", help="write nothing; end with 1 if the page is stale")
-    parser.add_argument("page", nargs="?", type=Path, default=PAGE)
-    given = parser.parse_args(arguments)
-    wanted = write_page()
-    if given.page.exists() and given.page.read_text() == wanted:
-        return 0
-    if given.check:
-        sys.stderr.write(f"{given.page} is stale: run `make manifests` and commit it\n")
-        return 1
-    given.page.write_text(wanted)
-    return 0
+    return emit(PAGE, write_page, "the catalogue", arguments)
 
 
 if __name__ == "__main__":
