@@ -16,6 +16,7 @@ with them (docs/architecture/operator.md).
 
 from __future__ import annotations
 
+import itertools
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -108,6 +109,12 @@ class Objects:
         self._once = OnceCreator(self.client, self.writer)
         self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
+        parts = (TrainJobStatus.name, Torchrun.name)
+        self._pipelines = {
+            there: self.pipeline.without(*(name for name, has in zip(parts, there, strict=True) if not has))
+            for there in itertools.product((False, True), repeat=len(parts))
+        }
+        """By whether a JobSet has what each of these plugins makes; each is made once, for resumes are many."""
 
     def pending(self, key: Key) -> bool:
         """Return whether the mirror has not shown our last write of a JobSet."""
@@ -191,10 +198,8 @@ class Objects:
         Pods of a JobSet that is there cannot be given volumes, variables or a command: one that was made without
         progress, or by a release that left torchrun to the TrainJob, stays without.
         """
-        jobset, pipeline = here.jobset, self.pipeline
-        if jobset is not None:
-            parts = {TrainJobStatus.name: jobset.reports, Torchrun.name: jobset.has_master}
-            pipeline = pipeline.without(*(name for name, is_there in parts.items() if not is_there))
+        jobset = here.jobset
+        pipeline = self.pipeline if jobset is None else self._pipelines[jobset.reports, jobset.has_master]
         with Budget(f"TrainJob {here.key}"):
             return pipeline.render(here.job, runtime, begins=jobset is None)
 
