@@ -27,13 +27,15 @@ $(VENV): requirements/dev.txt pyproject.toml
 requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and without addresses
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
 	  --python-version 3.11 requirements/dev.in --output-file requirements/dev.txt
-	for name in base operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+	for name in base initializers operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
 	  --python-version 3.11 requirements/release.in --output-file requirements/release.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  requirements/speed.in --output-file requirements/speed.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  --constraint requirements/base.txt requirements/pipelines.in --output-file requirements/pipelines.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
@@ -80,8 +82,8 @@ images: $(VENV) engines packages ## build what is missing of the container image
 	$(PYTHON) -m lab.images.build
 
 .PHONY: image
-image: images ## the image of operator and hub, on the lab's Python or on BASE=IMAGE; tells its size and digest
-	$(if $(BASE),$(PYTHON) images/build.py --base $(BASE),$(PYTHON) -m lab.images.trainplane)
+image: images ## our images, of operator and hub and of initializers, on the lab's Python or on BASE=IMAGE; tells size and digest
+	$(if $(BASE),for program in operator initializers; do $(PYTHON) images/build.py --base $(BASE) --program $$program || exit 1; done,$(PYTHON) -m lab.images.trainplane)
 
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
@@ -141,7 +143,7 @@ explain: engines images ## failures with real pods, and generated ones with real
 	$(LIVE) --suite explain tests/explain
 
 .PHONY: fleet
-fleet: engines images ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
+fleet: engines image ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(LIVE) --suite fleet --timeout=600 tests/fleet
 
 .PHONY: install-e2e
@@ -167,6 +169,23 @@ $(CALLBACKS): lab/images/callbacks.txt $(VENV)
 .PHONY: progress
 progress: engines images $(OFFICIAL) $(if $(filter 1,$(FULL)),$(CALLBACKS)) ## pods that report: the official SDK, ours, those who may not, and many at once (FULL=1: 2,000)
 	$(LIVE) --suite progress tests/progress
+
+SPEED := build/speed/stamp
+$(SPEED): requirements/speed.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/speed
+	$(UV) pip install --quiet --python build/speed/bin/python --require-hashes --requirement $<
+	@touch $@
+
+AZURITE := build/azurite/stamp
+$(AZURITE): lab/azurite/package-lock.json
+	mkdir -p build/azurite
+	cp lab/azurite/package.json lab/azurite/package-lock.json build/azurite
+	npm ci --prefix build/azurite --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: initializers
+initializers: engines image $(SPEED) $(if $(filter 1,$(FULL)),$(AZURITE)) ## data in and out, with faults, against real stores, and how fast (FULL=1: 5 GB, and Google's and Azure's emulators)
+	$(LIVE) --suite initializers --timeout=1800 tests/initializers
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)

@@ -91,6 +91,8 @@ def _runtime(path: Path) -> str:
     switch = RUNTIMES[path.stem]
 
     def image(found: re.Match[str]) -> str:
+        if found["name"] == "initializers":
+            return 'image: {{ include "trainplane.initializers.image" . }}'
         owner = OWN_IMAGES.get(found["name"])
         if owner is None:
             return f"image: {found['image']}"

@@ -38,6 +38,7 @@ def values() -> dict[str, Any]:
         commonLabels=_TEXTS,
         crds=_closed(enabled=_TRUTH),
         jobset=_open(install=_TRUTH, fullnameOverride=_STRING, image=_ANY),
+        initializers=_closed(image=_closed(**_IMAGE)),
         image=_closed(**_IMAGE, pullPolicy={"enum": ["Always", "IfNotPresent", "Never"]}, pullSecrets=_LIST),
         manager=_manager(),
         rbac=_closed(secretNamespaces={"type": "array", "items": _STRING}),

@@ -25,6 +25,7 @@ from trainplane.client.types import (
     descriptions,
     initializers,
     jobs,
+    outputs,
     runtimes,
     secrets,
     templates,
@@ -40,6 +41,7 @@ PAGE = Path(__file__).parent / "sdk-reference.md"
 TYPES = {
     "Trainers": trainers,
     "Initializers": initializers,
+    "Outputs": outputs,
     "Secrets": secrets,
     "Runtimes": runtimes,
     "TrainJobs": jobs,

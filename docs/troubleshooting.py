@@ -35,6 +35,17 @@ _LOOKED_FOR = (
     ("NCCL timeouts", ("CollectiveTimeout", "Hang", "NcclError", "PeerLost", "RendezvousTimeout")),
     ("OOM kills", ("OutOfMemory", "CudaOutOfMemory", "SharedMemory")),
     ("scheduling failures", ("Unschedulable", "ClaimPending", "SchedulingGated", "Queued", "QueueMissing")),
+    (
+        "data that does not arrive",
+        (
+            "DataMissing",
+            "AccessDenied",
+            "CredentialsExpired",
+            "VolumeTooSmall",
+            "SourceUnreachable",
+            "InitializerFailed",
+        ),
+    ),
     ("image pull errors", ("ImagePull", "WrongArchitecture")),
     ("runtime misconfigurations", ("RuntimeMissing", "RuntimeDiffers", "WrongCommand", "WrongWorldSize", "BadMount")),
     ("SDK issues", ("PythonError", "MissingModule", "WrongArguments", "AdmissionDenied", "WebhookDown")),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from lab import node
-from lab.errors import LabError
 from lab.helm import helm
 from lab.images import trainplane
 from lab.paths import REPOSITORY
@@ -16,24 +14,15 @@ if TYPE_CHECKING:
 FOLDER: Final = REPOSITORY / "charts/trainplane"
 RELEASE: Final = "trainplane"
 NAMESPACE: Final = "trainplane-system"
-ARCHIVE: Final = trainplane.OUTPUT / "trainplane.tar"
 _RESTRICTED: Final = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 
 def image_values() -> tuple[str, ...]:
     """Return Helm's options for the lab's image: no registry answers there, so it must not be pulled."""
-    registry, _, rest = trainplane.NAME.partition("/")
+    registry, _, rest = trainplane.name("operator").partition("/")
     repository, _, tag = rest.partition(":")
     values = {"registry": registry, "repository": repository, "tag": tag, "pullPolicy": "Never"}
     return "--set-string", ",".join(f"image.{name}={value}" for name, value in values.items())
-
-
-def load_image(cluster: Cluster) -> None:
-    """Give the node our image."""
-    if not ARCHIVE.exists():
-        message = "our image is not built for this checkout: run `make image`"
-        raise LabError(message)
-    node.load(cluster, ARCHIVE, trainplane.NAME)
 
 
 def make_namespace(cluster: Cluster, namespace: str = NAMESPACE) -> None:

@@ -14,7 +14,9 @@ import yaml
 
 from lab import addresses
 from lab.engines import binary
-from lab.images.containerd_root import RUN, SOCKET, config, link_to, wait_answering
+from lab.errors import LabError
+from lab.images import trainplane
+from lab.images.containerd_root import RUN, config, link_to, wait_answering
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class _Place:
 
 _FIRST = _Place(NAME, "", host=1, kubelet_port=10250, health_port=10248, pods=(2, 149))
 _SECOND = _Place(SECOND, "-2", host=2, kubelet_port=10350, health_port=10348, pods=(150, 254))
+_PLACES = {place.name: place for place in (_FIRST, _SECOND)}
 
 
 def install(cluster: Cluster, **kubelet: Any) -> None:
@@ -81,21 +84,22 @@ def _start(cluster: Cluster, place: _Place, kubelet: dict[str, Any]) -> None:
     _start_kubelet(cluster, place, kubelet)
 
 
-def load(cluster: Cluster, archive: Path, name: str) -> None:
-    """Give the node an image out of an OCI archive, under the name that pods ask for."""
-    base = name.rpartition(":")[0]
-    command = [
-        "ctr",
-        "--address",
-        SOCKET,
-        "--namespace",
-        "k8s.io",
-        "images",
-        "import",
-        f"--base-name={base}",
-        str(archive),
-    ]
-    cluster.sandbox.run(command)
+def load(cluster: Cluster, archive: Path, name: str, machine: str = NAME) -> None:
+    """Give a node an image out of an OCI archive, under the name that pods ask for."""
+    socket = f"{_PLACES[machine].run}/containerd.sock"
+    client = ["ctr", "--address", socket, "--namespace", "k8s.io"]
+    cluster.sandbox.run([*client, "images", "import", f"--base-name={name.rpartition(':')[0]}", str(archive)])
+
+
+def give(cluster: Cluster, program: str, *machines: str) -> str:
+    """Give nodes our image of a program, the first node alone if none is named; return its name for pods."""
+    archive = trainplane.archive(program)
+    if not archive.exists():
+        message = f"our image of {program} is not built for this checkout: run `make image`"
+        raise LabError(message)
+    for machine in machines or (NAME,):
+        load(cluster, archive, trainplane.name(program), machine)
+    return trainplane.name(program)
 
 
 def _start_containerd(cluster: Cluster, place: _Place) -> None:

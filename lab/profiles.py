@@ -46,7 +46,7 @@ def _reference(cluster: Cluster) -> None:
 
 def _trainplane(cluster: Cluster) -> None:
     _node(cluster)
-    chart.load_image(cluster)
+    node.give(cluster, "operator")
     chart.make_namespace(cluster)
     chart.install(cluster)
     (runtime,) = documents(REPOSITORY / "runtimes/torch-distributed.yaml")

@@ -32,7 +32,8 @@ class Made:
 
     source: Source
     left_out: dict[str, str] = field(default_factory=dict)
-    image: dict[str, Any] = field(default_factory=dict)
+    images: dict[str, Any] = field(default_factory=dict)
+    """Name, digest and megabytes, by program."""
     audits: list[audit.Audit] = field(default_factory=list)
     sums: dict[str, str] = field(default_factory=dict)
 
@@ -82,8 +83,7 @@ def _only_a_release(output: Path) -> None:
 def _parts(made: Made, order: Order, base: str) -> None:
     packages.build(order.tree, order.output, order.epoch, "sdist", "wheel")
     made.try_part("chart", lambda: chart.build(order))
-    built = made.try_part("image", lambda: image.build(order, base))
-    made.image = built[1] if built else {}
+    made.images = made.try_part("image", lambda: image.build(order, base)) or {}
     made.try_part("sbom", lambda: sbom.build(order))
     made.audits = made.try_part("audit", lambda: audit.run(order.tree, order.tools)) or []
 

@@ -1,4 +1,4 @@
-"""What is in the SDK and in the image, in CycloneDX: every library, its version, licence and what needs it.
+"""What is in the SDK and in the images, in CycloneDX: every library, its version, licence and what needs it.
 
 Libraries are unpacked by their hashes for the image's Python and platform, not for the Python that runs this, and read
 by cyclonedx-py: it sees what a node will run.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from release.order import Order
 
-LISTS: Final = {"base": "sdk", "operator": "operator"}
+LISTS: Final = {"base": "sdk", "operator": "operator", "initializers": "initializers"}
 """Which list of requirements is whose."""
 PYTHON: Final = "3.13"
 PLATFORM: Final = "x86_64-manylinux_2_28"

@@ -111,7 +111,7 @@ ENGINES: dict[str, Engine] = {
             "trainer",
             {"trainer-controller-manager": f"{_TRAINER}/cmd/trainer-controller-manager"},
             module=_TRAINER,
-            manifests=("manifests", "charts/kubeflow-trainer"),
+            manifests=("manifests", "charts/kubeflow-trainer", "pkg/initializers"),
         ),
         _kueue("kueue", KUEUE_VERSION),
         Engine(
@@ -137,6 +137,10 @@ ENGINES: dict[str, Engine] = {
             manifests=("example/prometheus-operator-crd",),
         ),
         Engine("cert-manager", {}, module="github.com/cert-manager/cert-manager", manifests=("deploy/crds",)),
+        # An S3 server on a folder, for what fetches data.
+        Engine("versitygw", {"versitygw": "github.com/versity/versitygw/cmd/versitygw"}),
+        # The same for Google's, as far as it can be read.
+        Engine("fake-gcs-server", {"fake-gcs-server": "github.com/fsouza/fake-gcs-server"}, on_demand=True),
         Engine(
             "scheduler-plugins",
             {"coscheduling-scheduler": "."},

@@ -115,6 +115,12 @@ ADMISSION = (
         it.accepted("must have volumeMount with name - initializer"),
     ),
     Declared(
+        "no-such-claim",
+        "403 for a `pvc://` URI whose claim can be none of that name",
+        "the reference accepts any scheme, and its initializer ends with an error",
+        it.refused(r"spec.initializer.\w+.storageUri", saying="cannot be the name of a claim"),
+    ),
+    Declared(
         "nothing-added",
         "a patch's volume `projected` without `sources` is accepted, and a claim's `dataSource` without `apiGroup`",
         "the schema lets them out; the reference's webhook writes `null` into them, which the schema refuses",
@@ -216,6 +222,12 @@ RENDERING = (
         "`MASTER_ADDR` and `MASTER_PORT` beside the `PET_*` variables, unless the TrainJob or its runtime sets them",
         "the documents promise it, and processes that torchrun does not start look there; its children get its own",
         rendered.knows_master,
+    ),
+    Declared(
+        "claim-mounted",
+        "the claim of an initializer's `pvc://` URI is mounted in its container at `/pvc/CLAIM`, to be read",
+        "ours fetches from claims ([data](data.md)); the reference's knows no such scheme",
+        rendered.mounts_claim,
     ),
     Declared(
         "accelerators",

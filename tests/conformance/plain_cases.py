@@ -214,6 +214,16 @@ CASES = (
         (runtime(*steps_jobs(), policy={"numNodes": 1}),),
     ),
     Case(
+        "a dataset on a claim",
+        (Create(train_job(initializer={"dataset": {"storageUri": "pvc://team.data/sets"}})),),
+        (runtime(*steps_jobs()),),
+    ),
+    Case(
+        "a dataset on what can be no claim",
+        (Create(train_job(initializer={"dataset": {"storageUri": "pvc://Team_Data/sets"}})),),
+        (runtime(*steps_jobs()),),
+    ),
+    Case(
         "an empty storageUri is set, a missing one is not",
         (Create(train_job(initializer={"dataset": {"storageUri": ""}, "model": {"env": [{"name": "A"}]}})),),
         (runtime(*steps_jobs()),),

@@ -77,6 +77,23 @@ def knows_master(found: Difference) -> bool:
     return bool(found.ours == {"name": variable, "value": value})
 
 
+def mounts_claim(found: Difference) -> bool:
+    """Match the volume and the mount of the claim that an initializer's URI names, which nobody gave."""
+    step = it.entry(found, "replicatedJobs")
+    source = it.job(found.case)["spec"].get("initializer", {}).get(step.removesuffix("-initializer"), {})
+    claim = re.match(r"pvc://([^/]+)", source.get("storageUri", ""))
+    if not (it.within(found, "JobSet") and claim):
+        return False
+    path, name = f"/pvc/{claim[1]}", "trainplane-claim"
+    if it.is_owned(found):
+        return found.reference == ABSENT and (f'"name":"{name}"' in found.path or f'"mountPath":"{path}"' in found.path)
+    added = {
+        "volumeMounts": {"name": name, "mountPath": path, "readOnly": True},
+        "volumes": {"name": name, "persistentVolumeClaim": {"claimName": claim[1]}},
+    }.get(found.path.rpartition(".")[2])
+    return added is not None and found.ours == [*(found.reference if found.reference != ABSENT else []), added]
+
+
 def runs_torchrun(found: Difference) -> bool:
     """Match the command of a Torch job that gives arguments, where nobody gave a command."""
     if not (it.within(found, "JobSet") and it.is_torch(found.case) and found.reference == ABSENT):

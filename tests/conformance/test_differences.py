@@ -46,6 +46,11 @@ EXPIRING = torch(ttlSecondsAfterFinished=60)
 LOST = {"type": "Failed", "status": "True", "reason": "RuntimeSnapshotMissing"}
 LOSES = (Change({"spec": {}}, "TrainingRuntime", "runtime"), Remove("ConfigMap", "job-runtime-snapshot"), TOUCH)
 TAKEN = {"kind": "Secret", "metadata": {"name": "job-mpi-ssh-auth"}}
+CLAIM = {"initializer": {"dataset": {"storageUri": "pvc://data/x"}}}
+FETCH = POD.replace("[node]", "[dataset-initializer]")
+FETCHED = f"{FETCH}.spec.containers[dataset-initializer].volumeMounts"
+CLAIM_MOUNT = {"name": "trainplane-claim", "mountPath": "/pvc/data", "readOnly": True}
+CLAIM_VOLUME = {"name": "trainplane-claim", "persistentVolumeClaim": {"claimName": "data"}}
 EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-snapshot")
 
 
@@ -93,6 +98,17 @@ def patched(*entries: Tree, **spec: Any) -> Change:
         difference("verdict", "fields", ["spec.a", "spec.b"], ["spec.a"]),
         difference("verdict", "warned", True, False),
         difference("verdict", "warned", False, True),
+        difference(JOBSET, FETCHED, [PET], [PET, CLAIM_MOUNT]),
+        difference(JOBSET, FETCHED, [PET], [CLAIM_MOUNT], spec=CLAIM),
+        difference(JOBSET, FETCHED, ABSENT, [{**CLAIM_MOUNT, "readOnly": False}], spec=CLAIM),
+        difference(JOBSET, f"{POD}.spec.volumes", ABSENT, [CLAIM_VOLUME], spec=CLAIM),
+        difference(
+            JOBSET,
+            f"{FETCH}.spec.volumes",
+            ABSENT,
+            [{**CLAIM_VOLUME, "persistentVolumeClaim": {"claimName": "a"}}],
+            spec=CLAIM,
+        ),
     ],
     ids=str,
 )
@@ -104,6 +120,8 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
     ("found", "by"),
     [
         (difference(SNAPSHOT, "immutable", ABSENT, True), "snapshot-immutable"),
+        (difference(JOBSET, FETCHED, [PET], [PET, CLAIM_MOUNT], spec=CLAIM), "claim-mounted"),
+        (difference(JOBSET, f"{FETCH}.spec.volumes", ABSENT, [CLAIM_VOLUME], spec=CLAIM), "claim-mounted"),
         (
             difference("verdict", "code", 200, 422, message="data: is immutable", then=(EDIT_SNAPSHOT,)),
             "snapshot-immutable",

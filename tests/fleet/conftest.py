@@ -15,6 +15,7 @@ import pytest
 from lab import kwok, node, trainplane
 from lab.errors import NoClusterError
 from lab.fleet import Fleet
+from lab.images import trainplane as images
 from tests.fleet import objects
 from tests.fleet.api import Api
 from tests.fleet.scenarios import MARKER, Scenarios
@@ -89,7 +90,7 @@ def _start(name: str, *, owned: bool) -> Fleet:
 
 
 def _prepare(cluster: Cluster) -> None:
-    trainplane.install(cluster)
+    trainplane.install(cluster, settings={"output": {"image": images.name("initializers")}})
 
 
 def _equip(worker: Cluster) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import chart, jobset, node
+from lab import jobset, node
 from lab.cluster import Cluster
+from lab.images import trainplane
 from tests.install.admin import Admin
 from tests.install.image import Archive
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def archived() -> Path:
-    """Return where `make image` has put our image."""
-    assert chart.ARCHIVE.exists(), "the image is not built: run `make image`"
-    return chart.ARCHIVE
+    """Return where `make image` has put the image of operator and hub."""
+    assert trainplane.archive("operator").exists(), "the image is not built: run `make image`"
+    return trainplane.archive("operator")
 
 
 @pytest.fixture(scope="session")
@@ -36,7 +37,7 @@ def admin() -> Iterator[Admin]:
     try:
         jobset.install(cluster)
         node.install(cluster)
-        chart.load_image(cluster)
+        node.give(cluster, "operator")
         yield Admin(cluster)
     finally:
         cluster.down()

@@ -152,7 +152,9 @@ def test_images_of_runtimes_may_be_replaced() -> None:
     assert "image: example.com/deepspeed:v1" in yaml.safe_dump(found["ClusterTrainingRuntime", "deepspeed-distributed"])
     tuned = yaml.safe_dump(found["ClusterTrainingRuntime", "torchtune-llama3.2-1b"])
     assert "image: torchtune:v2.3.0" in tuned
-    assert "image: ghcr.io/kubeflow/trainer/model-initializer:v2.3.0" in tuned
+    assert "image: mirror.example.com/initializers:v9" in tuned
+    settings = found["ConfigMap", "trainplane-config"]["data"]["controller_manager_config.yaml"]
+    assert yaml.safe_load(settings)["output"] == {"image": "mirror.example.com/initializers:v9"}
 
 
 def test_crds_outlive_the_release() -> None:

@@ -1,4 +1,4 @@
-"""The image of operator and hub: small, for nobody's shell, the same whenever it is built."""
+"""Our images: small, for nobody's shell, the same whenever they are built."""
 
 from __future__ import annotations
 
@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 MOST_MEGABYTES = 150
+
+
+def test_initializers_have_an_image_that_is_small_and_trusts_the_worlds_authorities(report: SuiteReport) -> None:
+    image = Archive.read(trainplane.archive("initializers"))
+    report.figure("initializers_image_mb", image.megabytes)
+    assert image.megabytes < MOST_MEGABYTES
+    assert image.config["config"]["Entrypoint"] == ["python", "-m", "trainplane.initializers"]
+    trusted = dict(one.split("=", 1) for one in image.config["config"]["Env"])["SSL_CERT_FILE"]
+    (listed,) = (file for file in image.files if f"/{file.name.strip('/')}" == trusted)
+    assert listed.size > 100_000
+    assert not [file.name for file in image.files if "/cryptography/" in file.name], "it holds what operators need"
 
 
 def test_the_image_is_small(archive: Archive, report: SuiteReport) -> None:
@@ -39,7 +50,7 @@ def test_there_is_no_program_in_it_but_python(archive: Archive) -> None:
 
 
 def test_a_second_build_has_the_same_digest(archive: Archive, report: SuiteReport, tmp_path: Path) -> None:
-    trainplane.build(tmp_path)
-    again = Archive.read(tmp_path / "trainplane.tar")
+    trainplane.build(tmp_path, ("operator",))
+    again = Archive.read(tmp_path / "operator/trainplane.tar")
     report.figure("digests_equal", again.digest == archive.digest)
     assert again.digest == archive.digest

@@ -2,8 +2,8 @@
 
 Users go on writing all the while. The tests are steps of one story and run in order; the last one counts.
 
-The upgrade is from the image of `BEFORE=ARCHIVE`, which `make image` of another commit leaves in build/image; without
-it, from this one under another tag.
+The upgrade is from the image of `BEFORE=ARCHIVE`, which `make image` of another commit leaves in build/image/operator;
+without it, from this one under another tag.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 RUNNING, RESUMED, HELD = sized((2, 3, 15), full=(8, 12, 30))
-IMAGE_NAME = trainplane.NAME.rpartition(":")[0]
+IMAGE_NAME = trainplane.name("operator").rpartition(":")[0]
 CTR = ("ctr", "--address", SOCKET, "--namespace", "k8s.io")
 SECRET = f"{RELEASE}-webhook-cert"
 SELECTOR = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=manager"
@@ -115,8 +115,8 @@ def busy(archived: Path, report: SuiteReport) -> Iterator[Busy]:
         jobset.install(cluster)
         node.install(cluster)
         for archive, tag in ((Path(os.environ.get("BEFORE", archived)), "before"), (archived, "after")):
-            node.load(cluster, archive, trainplane.NAME)
-            cluster.sandbox.run([*CTR, "images", "tag", "--force", trainplane.NAME, f"{IMAGE_NAME}:{tag}"])
+            node.load(cluster, archive, trainplane.name("operator"))
+            cluster.sandbox.run([*CTR, "images", "tag", "--force", trainplane.name("operator"), f"{IMAGE_NAME}:{tag}"])
         admin = Admin(cluster)
         admin.make_namespace()
         admin.install("--set-string=image.tag=before")

@@ -77,7 +77,7 @@ def empty(archived: Path) -> Iterator[Admin]:
     cluster = Cluster.up(f"jobset-{os.getpid()}", owned=True)
     try:
         node.install(cluster)
-        chart.load_image(cluster)
+        node.give(cluster, "operator")
         name = f"{VALUES['image']['repository']}:{VALUES['image']['tag']}"
         archive = cluster.folder / "jobset.tar"
         single.write(archive, name, binary("jobset"))

@@ -28,8 +28,8 @@ def known(admin: Admin) -> Admin:
     """Return the admin of the cluster without any release, whose node has the image that manifests name."""
     for namespace in (NAMESPACE, "team-a-system"):
         helm(admin.cluster, "uninstall", RELEASE, f"--namespace={namespace}", "--ignore-not-found", "--wait")
-    tag = ("ctr", "--address", SOCKET, "--namespace", "k8s.io", "images", "tag", "--force", trainplane.NAME, PUBLISHED)
-    admin.cluster.sandbox.run([*tag])
+    client = ["ctr", "--address", SOCKET, "--namespace", "k8s.io"]
+    admin.cluster.sandbox.run([*client, "images", "tag", "--force", trainplane.name("operator"), PUBLISHED])
     return Admin(admin.cluster, namespace=PLACE)
 
 

@@ -119,7 +119,7 @@ def migration(archived: Path, request: pytest.FixtureRequest) -> Iterator[Migrat
     try:
         jobset.install(cluster)
         node.install(cluster)
-        node.load(cluster, archived, trainplane.NAME)
+        node.load(cluster, archived, trainplane.name("operator"))
         source = (reference.install_by_chart if by_chart else reference.install_by_manifests)(cluster)
         jobs = Jobs(cluster, RUNNING, RESUMED, HELD)
         wait_for("the reference's webhooks", lambda: _makes_runtimes(jobs), seconds=90)

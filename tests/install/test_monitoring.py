@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.monitoring import ALERTS
-from lab import chart, jobset, node, prometheus
+from lab import jobset, node, prometheus
 from lab.cluster import Cluster
 from lab.processes import wait_for
 from tests import promql
@@ -39,7 +39,7 @@ def admin(archived: Path) -> Iterator[Admin]:
     try:
         jobset.install(cluster)
         node.install(cluster)
-        chart.load_image(cluster)
+        node.give(cluster, "operator")
         prometheus.install_crds(cluster)
         found = Admin(cluster)
         found.make_namespace()

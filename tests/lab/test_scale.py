@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
-_PODS = sized(1500, full=5000, small=500)
+_PODS = sized(500, full=5000)
 
 
 @pytest.mark.timeout(600)

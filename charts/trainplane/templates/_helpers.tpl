@@ -59,6 +59,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- with .Values.image.registry }}{{ . }}/{{ end }}{{ .Values.image.repository }}:{{ $tag }}
 {{- end }}
 
+{{- define "trainplane.initializers.image" -}}
+{{- /* Of a release that is upgraded with its former values, the default's. */ -}}
+{{- $image := merge (dict) ((.Values.initializers).image | default dict) (dict "registry" "ghcr.io" "repository" "trainplane/initializers") }}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}:{{ $image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- end }}
+
 {{- define "trainplane.runtimeImage" -}}
 {{- with . }}{{ with .repository }}{{ with $.registry }}{{ . }}/{{ end }}{{ . }}:{{ $.tag | default "v2.3.0" }}{{ end }}{{ end }}
 {{- end }}
@@ -132,6 +138,11 @@ annotations:
 {{- $_ := set $config.certManagement "webhookSecretName" (include "trainplane.secret.name" .) }}
 {{- if and .Values.manager.watchNamespace (not (include "trainplane.progress" .)) }}
 {{- $_ := set $config.featureGates "TrainJobStatus" false }}
+{{- end }}
+{{- /* What sends output is in the initializers' image; the operator knows that of its own release. */ -}}
+{{- $image := include "trainplane.initializers.image" . }}
+{{- if and (not (dig "output" "image" "" $config)) (ne $image (printf "ghcr.io/trainplane/initializers:v%s" .Chart.AppVersion)) }}
+{{- $_ := set $config "output" (dict "image" $image) }}
 {{- end }}
 {{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}
 {{- end }}

@@ -3,6 +3,7 @@
 In order:
 
 0. a runtime that is named without its kind gets one (`settle_kind`);
+0. one that begins after another is kept out of its queue (`after`);
 1. older generations take today's form (`conversion`, `processes`);
    what is Kueue's stays Kueue's: its entry, and when a queued TrainJob begins (`kueue`);
 2. of a TrainJob that Kueue counts, `resourcesPerNode` says all that its nodes ask for (`quota`);
@@ -21,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from trainplane.admission.after import with_gate
 from trainplane.admission.conversion import convert
 from trainplane.admission.kueue import is_held_back, with_entry
 from trainplane.admission.processes import convert_processes
@@ -61,7 +63,7 @@ def default_trainjob(new: Tree, old: Tree | None, *, now: datetime, runtime: Run
             it makes a difference. Without it a word in `numProcPerNode` stays, and validation refuses it; and
             `resourcesPerNode` stays as it was sent.
     """
-    turned = convert(new)
+    turned = convert(with_gate(new, old))
     tree, processes = convert_processes(turned.tree, old, runtime)
     warnings = [*turned.warnings, processes] if processes else list(turned.warnings)
     tree = _with_kueues(tree, old, warnings)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.admission.semantic_equality import same
+from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render.findings import Finding
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _FIXED: Final = ("trainer", "initializer", "activeDeadlineSeconds")
+_FIXED_ANNOTATIONS: Final = (names.ANNOTATION_OUTPUT, names.ANNOTATION_OUTPUT_SECRET)
+"""Annotations that pods are made by; a JobSet's pods cannot be given others."""
 
 
 def changes_only_suspend(new: Tree, old: Tree) -> bool:
@@ -43,6 +46,22 @@ def judge_fixed(new: Tree, old: Tree) -> Iterator[Finding]:
             )
 
 
+def changes_output(new: Tree, old: Tree) -> bool:
+    """Return whether an update says otherwise where output goes, or with which credentials."""
+    return any(_annotation(new, name) != _annotation(old, name) for name in _FIXED_ANNOTATIONS)
+
+
+def judge_output(new: Tree, old: Tree) -> Iterator[Finding]:
+    """Yield a finding for each annotation about output that was added, changed or removed."""
+    for name in _FIXED_ANNOTATIONS:
+        if _annotation(new, name) != _annotation(old, name):
+            yield Finding(
+                f"metadata.annotations[{name}]",
+                "cannot change once the TrainJob exists: its pods were made by it. Create another TrainJob instead",
+                "Forbidden",
+            )
+
+
 def judge_moment(new: Tree, old: Tree, jobset: Tree | None) -> Iterator[Finding]:
     """Yield findings if now is not the time to change `runtimePatches`: pods run with the patches as they are."""
     if not (_is_suspended(new) or _is_suspended(old)):
@@ -60,6 +79,10 @@ def judge_moment(new: Tree, old: Tree, jobset: Tree | None) -> Iterator[Finding]
                 "try again when status.jobsStatus counts none as active",
                 "Forbidden",
             )
+
+
+def _annotation(job: Tree, name: str) -> Any:
+    return trees.get(job, "metadata", "annotations", name)
 
 
 def _is_suspended(job: Tree) -> bool:

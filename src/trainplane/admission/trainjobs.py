@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.admission import edits
+from trainplane.admission.after import judge_after
 from trainplane.admission.allowed import judge_allowed
 from trainplane.admission.conversion import convert
 from trainplane.admission.immutability import judge_immutable
@@ -27,6 +28,7 @@ from trainplane.api import tree as trees
 from trainplane.api.document import read
 from trainplane.api.errors import DecodeError
 from trainplane.api.jobset import JobSetTemplate
+from trainplane.api.objectname import is_object_name
 from trainplane.api.trainjob import TrainJob
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.render.findings import Finding, Verdict
@@ -41,9 +43,6 @@ if TYPE_CHECKING:
 RuntimeSource = Literal["live", "snapshot"]
 """Where the runtime that a TrainJob is judged by came from."""
 
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_LONGEST_DOMAIN: Final = 253
 _PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _RUNTIME_KINDS: Final = (names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME)
 
@@ -83,6 +82,7 @@ def validate_trainjob(
     beyond = Verdict.of(judge_allowed(job.tree, None if before is None else before.tree, allowed_patches))
     if before is None:
         return notes + beyond + _validate_create(job, runtime, pipeline)
+    notes += Verdict.of(edits.judge_output(job.tree, before.tree))
     if edits.changes_only_suspend(job.tree, before.tree):
         return notes
     notes += beyond
@@ -90,7 +90,7 @@ def validate_trainjob(
 
 
 def _validate_create(job: Document[TrainJob], runtime: Runtime | None, pipeline: Pipeline) -> Verdict:
-    own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None)])
+    own = Verdict.of([*_judge_managers(job, None), *judge_entry(job.tree, None), *judge_after(job.tree)])
     if runtime is None:
         return Verdict((_missing(job),)) + own
     numbers = Verdict.of(_judge_numbers(job, None, runtime))
@@ -160,7 +160,7 @@ def _judge_managers(job: Document[TrainJob], before: Document[TrainJob] | None) 
 
 def _is_domain_path(text: str) -> bool:
     domain, _, path = text.partition("/")
-    return bool(len(domain) <= _LONGEST_DOMAIN and _DOMAIN.fullmatch(domain) and _PATH.fullmatch(path))
+    return is_object_name(domain) and _PATH.fullmatch(path) is not None
 
 
 def _judge_numbers(job: Document[TrainJob], before: Document[TrainJob] | None, runtime: Runtime) -> Iterator[Finding]:

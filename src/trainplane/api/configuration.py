@@ -20,6 +20,9 @@ from trainplane.api.patches import RuntimeSpecPatch
 FEATURE_GATES: Final = {"TrainJobStatus": True}
 """Every gate and its default. TrainJobStatus: pods may report progress to the operator. The reference has it off."""
 
+_LONGEST_IMAGE: Final = 500
+"""Characters of an image's name: as many as the one of a trainer may have."""
+
 TLS_VERSIONS: Final = ("1.0", "1.1", "1.2", "1.3")
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d*)?|\.\d+)(?P<unit>ns|us|µs|μs|ms|s|m|h)")
@@ -117,6 +120,14 @@ class Limits(Section, frozen=True):
     """Pods of one TrainJob, all replicated jobs together; `bounds` says why so many."""
 
 
+class Output(Section, frozen=True):
+    """How TrainJobs send what they trained. The reference has no such section; without it, all defaults."""
+
+    image: str = ""
+    """The image with the program that sends it, in the pods of TrainJobs that say where to. Empty: the initializers'
+    image of this release; a cluster that pulls from a registry of its own names that one."""
+
+
 class TLS(Section, frozen=True):
     """What the servers accept of TLS."""
 
@@ -154,6 +165,7 @@ class Configuration(Section, frozen=True):
     feature_gates: dict[str, bool] = field(default_factory=dict)
     tls: TLS = TLS()
     limits: Limits = Limits()
+    output: Output = Output()
 
     def enabled(self, gate: str) -> bool:
         """Return whether a feature gate is on."""
@@ -238,6 +250,9 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if count < 1:
             yield f"{path}: is {count}: write 1 or more"
+    image = configuration.output.image
+    if len(image) > _LONGEST_IMAGE or not image.isprintable() or " " in image:
+        yield f"output.image: is {image[:80]!r}: write the name of an image, as registry.example.com/initializers:v1"
     yield from _gate_problems(configuration)
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"

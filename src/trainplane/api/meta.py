@@ -57,7 +57,7 @@ class Condition(Envelope, frozen=True):
     type: Annotated[
         str,
         Field(
-            "What the condition is about: Suspended, Complete or Failed.",
+            "What the condition is about: Suspended, Complete, Failed or OutputSent.",
             max_length=316,
             pattern=(
                 r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"

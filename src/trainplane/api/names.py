@@ -71,6 +71,13 @@ ANNOTATION_RUNTIME_KIND: Final = "trainplane.dev/runtime-kind"
 RUNTIME_KIND_ANY: Final = "any"
 """On a new TrainJob: its runtimeRef is a name alone, and means the namespace's runtime of that name before the
 cluster's. Admission settles the kind and takes the annotation off."""
+ANNOTATION_OUTPUT: Final = "trainplane.dev/output"
+"""On a TrainJob: the URI that what it trained is sent to (`api.output`)."""
+ANNOTATION_OUTPUT_SECRET: Final = "trainplane.dev/output-secret"  # noqa: S105 the name of an annotation
+"""On a TrainJob: the Secret of its namespace whose keys become the sender's variables."""
+ANNOTATION_CLAIMS: Final = "trainer.kubeflow.org/claims"
+CLAIMS_RETAIN: Final = "Retain"
+"""On a runtime: claims that JobSet makes for a TrainJob stay when it is deleted, unless its output is sent."""
 LABEL_SUPPORT: Final = "trainer.kubeflow.org/support"
 SUPPORT_DEPRECATED: Final = "deprecated"
 ANNOTATION_REPLACED_BY: Final = "trainplane.dev/replaced-by"
@@ -99,6 +106,9 @@ FIELD_PATH_COMPLETION_INDEX: Final = f"metadata.annotations['{ANNOTATION_COMPLET
 LABEL_QUEUE: Final = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS: Final = "kueue.x-k8s.io/priority-class"
 ANNOTATION_ADMISSION_GATES: Final = "kueue.x-k8s.io/admission-gated-by"
+ANNOTATION_AFTER: Final = "trainplane.dev/after"
+"""On a TrainJob in a queue: the TrainJob of its namespace that must be complete before Kueue looks at this one. Also
+the name of our gate in `ANNOTATION_ADMISSION_GATES`."""
 LABEL_JOB_UID: Final = "kueue.x-k8s.io/job-uid"
 """On a Workload: the uid of the job it stands for."""
 LABEL_MULTIKUEUE_ORIGIN: Final = "kueue.x-k8s.io/multikueue-origin"
@@ -131,6 +141,17 @@ CONTAINER_OF_ANCESTOR: Final = {
 VOLUME_INITIALIZER: Final = "initializer"
 PATH_DATASET: Final = "/workspace/dataset"
 PATH_MODEL: Final = "/workspace/model"
+PATH_OUTPUT: Final = "/workspace/output"
+"""Where training writes what is to be kept."""
+OUTPUT: Final = "trainplane-output"
+"""The container that sends what was trained, and the volume that it shares with the training if there is no other."""
+OUTPUT_MANIFEST: Final = "trainplane-output.json"
+"""The last file that arrives: what was sent, with sizes and digests."""
+CLAIM_VOLUME: Final = "trainplane-claim"
+"""The volume of the claim that a `pvc://` URI names."""
+CLAIM_MOUNT_PATH: Final = "/pvc"
+"""Below it, a claim is mounted under its own name."""
+ENV_PVC_ROOT: Final = "PVC_ROOT"
 TRAINER_PORT: Final = 29500
 
 # --- conditions and reasons
@@ -138,6 +159,8 @@ TRAINER_PORT: Final = 29500
 SUSPENDED: Final = "Suspended"
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
+OUTPUT_SENT: Final = "OutputSent"
+"""Whether what was trained arrived where the TrainJob wants it; said with its end and never before."""
 JOBSET_COMPLETED: Final = "Completed"
 JOBSET_FAILED: Final = "Failed"
 
@@ -145,9 +168,12 @@ REASON_SUSPENDED: Final = "Suspended"
 REASON_RESUMED: Final = "Resumed"
 REASON_DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
 REASON_RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
+REASON_EARLIER_FAILED: Final = "EarlierTrainJobFailed"
 REASON_SNAPSHOT_CHANGED: Final = "RuntimeSnapshotChanged"
 REASON_SNAPSHOT_MISSING: Final = "RuntimeSnapshotMissing"
 REASON_OVER_BUDGET: Final = "RenderingOverBudget"
+REASON_OUTPUT_SENT: Final = "OutputSent"
+REASON_OUTPUT_NOT_SENT: Final = "OutputNotSent"
 EVENT_CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 
 # --- environment of containers
@@ -156,6 +182,12 @@ ENV_STORAGE_URI: Final = "STORAGE_URI"
 ENV_DATASET_PATH: Final = "TRAINPLANE_DATASET_PATH"
 ENV_MODEL_PATH: Final = "TRAINPLANE_MODEL_PATH"
 """Where the initializers' data is, on a backend that cannot mount it at its place; the SDK's constants say so then."""
+
+ENV_OUTPUT_DIR: Final = "OUTPUT_DIR"
+"""Where to write what is to be kept, for the training and for who sends it."""
+ENV_OUTPUT_URI: Final = "OUTPUT_URI"
+ENV_OUTPUT_PROVENANCE: Final = "OUTPUT_PROVENANCE"
+"""What the manifest says of where its files come from, as JSON."""
 
 TORCH_NNODES: Final = "PET_NNODES"
 TORCH_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
@@ -318,6 +350,11 @@ def history_name(train_job: str) -> str:
 def status_path(namespace: str, train_job: str) -> str:
     """Return where on the operator's status server a TrainJob's progress is reported."""
     return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/trainjobs/{train_job}/status"
+
+
+def training_path(namespace: str, train_job: str) -> str:
+    """Return where on the operator's status server a TrainJob's own pods ask how its training is doing."""
+    return status_path(namespace, train_job).removesuffix("status") + "training"
 
 
 def status_audience(namespace: str, train_job: str) -> str:

@@ -32,10 +32,15 @@ from trainplane.client.types.backends import (
 )
 from trainplane.client.types.descriptions import Advice, Description, QueueAnswer
 from trainplane.client.types.initializers import (
+    AzureInitializer,
     DataCacheInitializer,
+    FileInitializer,
+    GCSInitializer,
+    HTTPInitializer,
     HuggingFaceDatasetInitializer,
     HuggingFaceModelInitializer,
     Initializer,
+    PVCInitializer,
     S3DatasetInitializer,
     S3ModelInitializer,
 )
@@ -50,6 +55,7 @@ from trainplane.client.types.jobs import (
     Step,
     TrainJob,
 )
+from trainplane.client.types.outputs import JobOutput, Output
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -73,6 +79,7 @@ __all__ = [
     "MODEL_PATH",
     "Advice",
     "AsyncTrainerClient",
+    "AzureInitializer",
     "BrokenBackendError",
     "BuiltinTrainer",
     "Cause",
@@ -88,13 +95,17 @@ __all__ = [
     "Event",
     "Evidence",
     "Explanation",
+    "FileInitializer",
     "ForbiddenError",
+    "GCSInitializer",
+    "HTTPInitializer",
     "HuggingFaceDatasetInitializer",
     "HuggingFaceModelInitializer",
     "Initializer",
     "InvalidError",
     "JobDeletedError",
     "JobFailedError",
+    "JobOutput",
     "JobStuckError",
     "JobTimeoutError",
     "KubernetesBackendConfig",
@@ -104,6 +115,8 @@ __all__ = [
     "Loss",
     "Milestone",
     "NotFoundError",
+    "Output",
+    "PVCInitializer",
     "PlainSecretError",
     "Progress",
     "QueueAnswer",

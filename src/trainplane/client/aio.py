@@ -14,12 +14,14 @@ from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+    from pathlib import Path
     from typing import Self, TypeAlias
 
     from trainplane.client.backends.backend import Backend
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.outputs import Output
     from trainplane.client.types.trainers import Trainer
     from trainplane.explain.explanation import Explanation
 
@@ -123,6 +125,8 @@ class AsyncTrainerClient:
         initializer: Initializer | None = None,
         trainer: Trainer | None = None,
         options: Sequence[Callable[..., None]] | None = None,
+        *,
+        output: Output | None = None,
     ) -> str:
         """Submit a TrainJob and return its name: one request.
 
@@ -131,6 +135,7 @@ class AsyncTrainerClient:
             initializer: What is fetched before training starts.
             trainer: A function, script, image or torchtune's settings; None runs what the runtime has.
             options: From `trainplane.options`: name, labels, queue, patches, ...
+            output: Where what is trained goes; a TrainJob without it keeps what its volumes keep.
 
         Raises:
             InvalidError: an argument cannot mean anything, or the code cannot be shipped.
@@ -144,6 +149,7 @@ class AsyncTrainerClient:
             initializer,
             trainer,
             options or (),
+            output=output,
             backend=self.backend.kind,
             name=lambda: draw_name(runtime, trainer),
         )
@@ -322,6 +328,31 @@ class AsyncTrainerClient:
         if num_nodes < 1:
             raise InvalidError(f"num_nodes must be 1 or more, and is {num_nodes}")
         await self.backend.scale_job(name, num_nodes)
+
+    async def download_output(
+        self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None
+    ) -> Path:
+        """Bring the output of a TrainJob to a folder, compare it with what was sent, and return where it lies.
+
+        What is there already is not fetched again. Nothing is written outside the folder.
+
+        Args:
+            name: The TrainJob.
+            folder: Where to; made if it is not there.
+            env: Credentials and settings for the store, under the names of a Secret's keys; what is not here is taken
+                from the environment.
+
+        Raises:
+            InvalidError: it has no output.
+            RefusedError: its output is not there yet, or could not be sent.
+            TrainplaneError: it cannot be fetched, or is not what was sent. Needs `trainplane[initializers]`.
+        """
+        from pathlib import Path  # noqa: PLC0415 rare
+
+        from trainplane.client.downloads import Download, choose  # noqa: PLC0415 rare
+
+        output = choose(name, (await self.backend.get_job(name)).outputs)
+        return await Download(output, Path(folder), env or {}).run()
 
     async def delete_job(self, name: str) -> None:
         """Delete a TrainJob with its pods and logs.

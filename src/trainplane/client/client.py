@@ -124,6 +124,7 @@ class TrainerClient:
     suspend_job = _blocking(AsyncTrainerClient.suspend_job)
     resume_job = _blocking(AsyncTrainerClient.resume_job)
     scale_job = _blocking(AsyncTrainerClient.scale_job)
+    download_output = _blocking(AsyncTrainerClient.download_output)
     delete_job = _blocking(AsyncTrainerClient.delete_job)
 
     def close(self) -> None:

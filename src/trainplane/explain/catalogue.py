@@ -15,6 +15,7 @@ _CODE: Final = "Errors of the training itself"
 _RESOURCES: Final = "Memory, disk and devices"
 _PEERS: Final = "Nodes that train together"
 _DATA: Final = "Data, network and credentials"
+_FETCH: Final = "Datasets and models that are fetched before"
 _MACHINE: Final = "Machines and the cluster"
 _START: Final = "Pods that do not start"
 _QUEUE: Final = "Held, queued and dispatched"
@@ -84,12 +85,6 @@ _TABLE: Final = (
         _CODE,
         part="unclear",
         certainty="likely",
-    ),
-    TroubleClass(
-        "InitializerFailed",
-        "failed to fetch the dataset or the model",
-        "check storageUri and the credentials in secretRef",
-        _CODE,
     ),
     # -- memory, disk, devices
     TroubleClass(
@@ -214,6 +209,12 @@ _TABLE: Final = (
         _DATA,
     ),
     TroubleClass(
+        "OutputNotSent",
+        "was trained, and its output could not be sent to where the TrainJob wants it",
+        "do what the message says, then submit it again; checkpoints that were sent before are there",
+        _DATA,
+    ),
+    TroubleClass(
         "CertificateExpired",
         "met a certificate that has expired",
         "renew the server's certificate; check the node's clock",
@@ -224,6 +225,77 @@ _TABLE: Final = (
         "met a certificate that it does not trust",
         "mount your CA and set SSL_CERT_FILE or REQUESTS_CA_BUNDLE",
         _DATA,
+    ),
+    # -- what initializers fetch
+    TroubleClass(
+        "InitializerFailed",
+        "failed to fetch the dataset or the model",
+        "check storageUri and the credentials in secretRef",
+        _FETCH,
+    ),
+    TroubleClass(
+        "SourceInvalid",
+        "was told to fetch from where nothing can be: a URI or a variable means nothing",
+        "correct spec.initializer: storageUri and env, as docs/data.md has them",
+        _FETCH,
+    ),
+    TroubleClass(
+        "CredentialsExpired",
+        "was denied access because its credentials have expired",
+        "put a fresh token into the Secret that spec.initializer.*.secretRef names, and run the job again",
+        _FETCH,
+    ),
+    TroubleClass(
+        "VolumeTooSmall",
+        "found too little room on its volume for what it was to fetch",
+        "ask for a larger claim, or leave files out with IGNORE_PATTERNS",
+        _FETCH,
+    ),
+    TroubleClass(
+        "VolumeOccupied",
+        "found what another job fetched in the place of its own",
+        "use another claim or sub-path, or empty the folder when nobody trains from it",
+        _FETCH,
+    ),
+    TroubleClass(
+        "VolumeRefused",
+        "could not write to its volume",
+        "check the claim's access mode, owner and state: our image writes as user 65532, so fsGroup must be that",
+        _FETCH,
+        heals=True,
+    ),
+    TroubleClass(
+        "DataCorrupt",
+        "got other bytes than the source says it has, twice",
+        "upload the file again, or its checksum; if it persists, something between changes bytes",
+        _FETCH,
+    ),
+    TroubleClass(
+        "SourceHostile",
+        "was offered names or sizes that no honest source has",
+        "do not train from this source before somebody has looked at it",
+        _FETCH,
+    ),
+    TroubleClass(
+        "SourceChanged",
+        "found the source changed while it was read",
+        "run again when nobody writes there, or name a fixed revision",
+        _FETCH,
+        heals=True,
+    ),
+    TroubleClass(
+        "SourceThrottled",
+        "was asked by the source to slow down, for too long",
+        "run again later, lower PARALLEL, or raise RETRY_SECONDS, in spec.initializer.*.env",
+        _FETCH,
+        heals=True,
+    ),
+    TroubleClass(
+        "SourceUnreachable",
+        "could not reach the source, or was cut off again and again, for too long",
+        "check its name, the network policy and the proxy from this namespace; what arrived is kept for the next run",
+        _FETCH,
+        heals=True,
     ),
     # -- machines
     TroubleClass(

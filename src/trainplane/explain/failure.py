@@ -35,6 +35,7 @@ _BY_CONDITION: Final = {
     names.REASON_SNAPSHOT_CHANGED: "RuntimeDiffers",
     names.REASON_SNAPSHOT_MISSING: "RuntimeDiffers",
     names.REASON_OVER_BUDGET: "CreationFailed",
+    names.REASON_OUTPUT_NOT_SENT: "OutputNotSent",
 }
 _RIVAL: Final = timedelta(seconds=60)
 """Two causes so near to each other leave it open which was first."""

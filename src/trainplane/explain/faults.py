@@ -21,6 +21,7 @@ from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.trainjob import FirstFault
 from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LINES, clean, clean_lines
+from trainplane.explain.fetching import CODES, class_said, is_initializer
 from trainplane.explain.logs import read_log
 from trainplane.explain.pods import STOPPED, Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
 
@@ -71,7 +72,6 @@ _BY_CODE: Final = {
     143: "Terminated",
 }
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
-_INITIALIZERS: Final = frozenset({names.JOB_DATASET, names.JOB_MODEL})
 
 
 def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
@@ -87,8 +87,9 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
     place = index_of(pod)
     said = list(lines) or ((end.message or "").splitlines() if end.exit_code is not None else [])
     reading = read_log(said)
+    fetched = _fetched(end)
     return FirstFault(
-        cause=_cause(pod, end, reading),
+        cause=fetched or _cause(pod, end, reading),
         step=clean(place.replicated_job if place else "", 63),
         index=(place.completion_index or place.job_index) if place else 0,
         pod=clean(name_of(pod), 253),
@@ -96,7 +97,7 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
         container=clean(end.container, 63),
         reason=clean(end.reason, 128),
         exit_code=_int32(end.exit_code),
-        message=_message(end, said),
+        message=clean((end.message or "").partition("\n")[0]) if fetched else _message(end, said),
         log=list(reading.lines),
         restart=attempt_of(pod),
         time=end.moment or _disrupted(pod) or (created(pod) if created(pod) != BEGINNING else None),
@@ -155,7 +156,7 @@ def heals(fault: FirstFault) -> bool:
 
 def is_sure(fault: FirstFault, lines: Sequence[str] = ()) -> bool:
     """Return whether Kubernetes itself says what a fault was, or the program ended by what its log shows."""
-    if fault.reason not in {"Error", ""} or fault.exit_code is None:
+    if fault.reason not in {"Error", ""} or fault.exit_code is None or _says_itself(fault):
         return True
     reading = read_log(lines or fault.log)
     return reading.sure and reading.cause == fault.cause
@@ -174,11 +175,23 @@ def telling_line(fault: FirstFault) -> str:
         return ""
     if fault.message and (fault.exit_code is None or fault.cause in _WITHOUT_LOG or fault.reason in _NOT_STARTED):
         return fault.message
+    if _says_itself(fault):
+        return fault.message
     return fault.log[-1].strip() if fault.log else fault.message
 
 
 _WITHOUT_LOG: Final = frozenset(_BY_POD.values())
 """Classes of which the kubelet or the scheduler speaks, and the log does not."""
+
+
+def _fetched(end: Trouble) -> str | None:
+    """Return the class that an initializer of ours says it ended by."""
+    return class_said(end.message) if is_initializer(end.container) and end.exit_code in CODES else None
+
+
+def _says_itself(fault: FirstFault) -> bool:
+    """Return whether a fault is what an initializer of ours said it ended by."""
+    return is_initializer(fault.container) and class_said(fault.message) == fault.cause
 
 
 def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
@@ -189,7 +202,7 @@ def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
         return _BY_POD.get(end.reason, "Unknown")
     cause = _cause_of_container(end, reading)
     place = index_of(pod)
-    if place and place.replicated_job in _INITIALIZERS and cause in {"PythonError", "ExitCode"}:
+    if place and is_initializer(place.replicated_job) and cause in {"PythonError", "ExitCode"}:
         return "InitializerFailed"
     return cause
 

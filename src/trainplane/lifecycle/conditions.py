@@ -21,7 +21,12 @@ ENDS: Final = (names.COMPLETE, names.FAILED)
 """The conditions with which a TrainJob is over; the first counts where both are True."""
 
 _STOPS: Final = frozenset(
-    {names.REASON_DEADLINE_EXCEEDED, names.REASON_SNAPSHOT_CHANGED, names.REASON_SNAPSHOT_MISSING}
+    {
+        names.REASON_DEADLINE_EXCEEDED,
+        names.REASON_EARLIER_FAILED,
+        names.REASON_SNAPSHOT_CHANGED,
+        names.REASON_SNAPSHOT_MISSING,
+    }
 )
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.api import names
+from trainplane.lifecycle.after import awaited
 from trainplane.lifecycle.conditions import finish
 from trainplane.lifecycle.status import ready_jobs
 
@@ -70,7 +71,8 @@ def phase_of(job: TrainJob, status: TrainJobStatus, pods: PodCounts, *, restarts
         return _ended(status, end)
     if _is_held(job, status):
         queue = job.metadata.labels.get(names.LABEL_QUEUE)
-        return Phase(QUEUED, "WaitsForQuota") if queue else Phase(SUSPENDED, "SpecSuspend")
+        waits_for = "TrainJob" if awaited(job.metadata.annotations) else "Quota"
+        return Phase(QUEUED, f"WaitsFor{waits_for}") if queue else Phase(SUSPENDED, "SpecSuspend")
     if pods.running or ready_jobs(status.jobs_status):
         return Phase(RUNNING)
     cause = status.first_fault.cause if status.first_fault is not None else ""

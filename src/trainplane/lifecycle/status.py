@@ -1,7 +1,8 @@
 """The status of a TrainJob, from what it asks for and what its JobSet says. Pure.
 
 Conditions are the contract with Kueue and the SDK, so there are three and no more (docs/architecture/operator.md):
-Suspended, which says what the spec asks for; Complete and Failed, copied from the JobSet, or Failed by us. A
+Suspended, which says what the spec asks for; Complete and Failed, copied from the JobSet, or Failed by us. With the
+end of a TrainJob that sends its output comes a fourth (`output`). A
 TrainJob that is finished stays so: its conditions no longer change, whatever the spec or a JobSet says later.
 
 After a resume, Suspended is False until pods run, and then it goes: the official SDK takes a TrainJob that has any

@@ -22,6 +22,7 @@ from trainplane.api import document, names
 from trainplane.api import tree as trees
 from trainplane.api.crds.schema import schema_of
 from trainplane.api.jobset import JobSetTemplate
+from trainplane.api.objectname import is_object_name
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.lint.yaml_lines import UnreadableError, read
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from trainplane.render.plan import Runtime
 
 _KINDS: Final = {names.TRAINING_RUNTIME: TrainingRuntime, names.CLUSTER_TRAINING_RUNTIME: ClusterTrainingRuntime}
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -134,7 +134,7 @@ def _judge_metadata(tree: Tree) -> Iterator[Problem]:
     authors = {key: value for key, value in metadata.items() if key not in _SERVERS}
     yield from judge(authors, _METADATA, ("metadata",))
     name = metadata.get("name")
-    if isinstance(name, str) and not (_SUBDOMAIN.fullmatch(name) and len(name) <= 253):
+    if isinstance(name, str) and not is_object_name(name):
         yield Problem(("metadata", "name"), f"{name!r} is no name: write small letters, digits, - and .")
     if tree["kind"] == names.CLUSTER_TRAINING_RUNTIME and metadata.get("namespace"):
         yield Problem(("metadata", "namespace"), "a ClusterTrainingRuntime has no namespace: leave it out")

@@ -53,6 +53,7 @@ from trainplane.operator.stores import Stores
 from trainplane.operator.trainjob import TrainJobReconciler
 from trainplane.operator.webhooks import Webhooks
 from trainplane.render.pipeline import Pipeline
+from trainplane.render.plugins.output import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -115,8 +116,11 @@ class Operator:
         self.tls: ServingContext = serving.serving_context(configuration.tls)
         self.certificates = serving.certificates(self.settings, client, self.tls, clock)
         self.progress = self._progress(writer, leads)
-        also = () if self.progress is None else (self.progress.plugin,)
-        pipeline = self.pipeline or Pipeline.default(most_pods=configuration.limits.pods_per_train_job, also=also)
+        output = Output(self.settings.output_image(), can_ask=self.progress is not None)
+        also = (output,) if self.progress is None else (output, self.progress.plugin)
+        self.pipeline = pipeline = self.pipeline or Pipeline.default(
+            most_pods=configuration.limits.pods_per_train_job, also=also
+        )
         runtimes = Runtimes(client, self.stores)
         snapshots = Snapshots(client, writer, runtimes)
         self.recorder = EventRecorder(client, clock, COMPONENT, settings=EVENT_SETTINGS, busy=self._busy)
@@ -135,6 +139,7 @@ class Operator:
             None if self.progress is None else self.progress.authority.ensure,
         )
         self.chronicle = train_jobs.chronicle
+        self.after = train_jobs.after
         stores = self.stores
         self.train_jobs = self._controller(TRAIN_JOB_CONTROLLER, names.TRAIN_JOB, train_jobs.reconcile)
         self.training_runtimes = self._controller(
@@ -227,6 +232,7 @@ class Operator:
                 [self.train_job_metrics.changed, self._train_job_changed, self.progress.changed],
             )
         handlers[-1][1].append(self.chronicle.changed)
+        handlers[-1][1].append(self.train_jobs.source(self.after.followers))
         return [
             Reflector(
                 self.client,
@@ -245,8 +251,11 @@ class Operator:
     def _pod_changed(self, change: Change) -> None:
         """Queue the TrainJob of a pod that changed; pods of other JobSets are nobody's news."""
         news = pods.news(change)
-        if news is not None and news[0] in self.stores.train_jobs:
-            self.train_jobs.queue.add_after(*news)
+        if news is None or news[0] not in self.stores.train_jobs:
+            return
+        self.train_jobs.queue.add_after(*news)
+        if self.progress is not None:
+            self.progress.trainings.changed(news[0])
 
     def _train_job_changed(self, change: Change) -> None:
         """Queue a TrainJob that changed, unless only its progress did: of 2,000 that report, 200 a second."""
@@ -259,6 +268,7 @@ class Operator:
             self._ended.set()
         self.webhooks.listener.drain()
         if self.progress is not None:
+            self.progress.trainings.close()
             self.progress.server.listener.drain()
         self.manager.stop()
 

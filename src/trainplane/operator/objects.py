@@ -34,6 +34,7 @@ from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
 from trainplane.operator.stores import Meta, Written
 from trainplane.render.errors import RenderError
+from trainplane.render.plugins.output import Output
 from trainplane.render.plugins.torchrun import Torchrun
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
 from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
@@ -109,7 +110,7 @@ class Objects:
         self._once = OnceCreator(self.client, self.writer)
         self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
-        parts = (TrainJobStatus.name, Torchrun.name)
+        parts = (TrainJobStatus.name, Torchrun.name, Output.name)
         self._pipelines = {
             there: self.pipeline.without(*(name for name, has in zip(parts, there, strict=True) if not has))
             for there in itertools.product((False, True), repeat=len(parts))
@@ -195,11 +196,13 @@ class Objects:
     def _render(self, here: Situation, runtime: Runtime) -> Rendering:
         """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have.
 
-        Pods of a JobSet that is there cannot be given volumes, variables or a command: one that was made without
-        progress, or by a release that left torchrun to the TrainJob, stays without.
+        Pods of a JobSet that is there cannot be given containers, volumes, variables or a command: one that was made
+        without progress or a sender of output, or by a release that left torchrun to the TrainJob, stays without.
         """
         jobset = here.jobset
-        pipeline = self.pipeline if jobset is None else self._pipelines[jobset.reports, jobset.has_master]
+        pipeline = (
+            self.pipeline if jobset is None else self._pipelines[jobset.reports, jobset.has_master, bool(jobset.sender)]
+        )
         with Budget(f"TrainJob {here.key}"):
             return pipeline.render(here.job, runtime, begins=jobset is None)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
     from trainplane.kube.projection import ObjectHeader
     from trainplane.kube.store import Change
 
+Training: TypeAlias = Literal["running", "succeeded", "failed"]
+"""How training stands, in the words that a sender of output is told."""
+
 NEWS_SECONDS: Final = 1.0
 """How long news of pods that are well may wait for more of the same TrainJob: a hundred pods start within a second."""
 
 _MESSAGE: Final = 1024
 """Letters of a message that are kept; the kubelet itself cuts at 4096."""
+_OUTPUT: Final = 4096
+"""Letters of what the sender of output says at its end: all that the kubelet keeps, for it is data."""
 _TIME: Final = 32
 """Letters of a time."""
 _CONTAINERS: Final = 16
@@ -89,6 +94,7 @@ class _Spec(_Part, frozen=True):
     node_name: str = ""
     containers: list[_Container] = []
     readiness_gates: list[Any] = []
+    restart_policy: str = "OnFailure"
 
     @property
     def is_probed(self) -> bool:
@@ -252,6 +258,22 @@ class SeenPod(_Part, frozen=True):
         return meta.deletion_timestamp - timedelta(seconds=meta.deletion_grace_period_seconds)
 
     @property
+    def training(self) -> Training:
+        """How its own part of the training stands: what all its containers do but the one that sends output."""
+        ends = [one.state.terminated for one in self.status.container_statuses if one.name != names.OUTPUT]
+        if self.spec.restart_policy == "Never" and any(end is not None and end.exit_code != 0 for end in ends):
+            return "failed"
+        expected = sum(one.name != names.OUTPUT for one in self.spec.containers)
+        done = sum(end is not None and end.exit_code == 0 for end in ends)
+        return "succeeded" if done == expected > 0 else "running"
+
+    @property
+    def output(self) -> str | None:
+        """What the sender of output said at its end; None if it has not ended, or there is none."""
+        ends = (one.state.terminated for one in self.status.container_statuses if one.name == names.OUTPUT)
+        return next((end.message for end in ends if end is not None), None)
+
+    @property
     def times(self) -> PodTimes:
         """When it got on."""
         containers = self.status.container_statuses
@@ -331,15 +353,18 @@ def _cut_condition(condition: _Condition) -> _Condition:
 
 
 def _cut_status(status: _ContainerStatus) -> _ContainerStatus:
-    return msgspec.structs.replace(status, state=_cut_state(status.state), last_state=_cut_state(status.last_state))
+    letters = _OUTPUT if status.name == names.OUTPUT else _MESSAGE
+    return msgspec.structs.replace(
+        status, state=_cut_state(status.state, letters), last_state=_cut_state(status.last_state)
+    )
 
 
-def _cut_state(state: _State) -> _State:
+def _cut_state(state: _State, letters: int = _MESSAGE) -> _State:
     if state.running is not None:
         since = state.running.get("startedAt")
         return _State(running={"startedAt": since} if isinstance(since, str) and len(since) <= _TIME else {})
     if state.terminated is not None:
-        message = state.terminated.message[-_MESSAGE:]  # its end tells more
+        message = state.terminated.message[-letters:]  # its end tells more
         since = (state.terminated.started_at or "")[:_TIME] or None
         return _State(terminated=msgspec.structs.replace(state.terminated, message=message, started_at=since))
     if state.waiting is not None:

@@ -11,6 +11,7 @@ import argparse
 import logging
 import os
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +34,10 @@ DEFAULT_NAMESPACE: Final = "kubeflow-system"
 DEFAULT_WORKERS: Final = {names.TRAIN_JOB: 32, names.TRAINING_RUNTIME: 1, names.CLUSTER_TRAINING_RUNTIME: 1}
 """Keys of a kind worked on at once where the file does not say. A worker waits for the API server most of its time, and
 32 keep a small one busy without queueing in front of it."""
+
+
+INITIALIZERS_IMAGE: Final = "ghcr.io/trainplane/initializers"
+"""The image of the initializers, in which is also what sends output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,10 @@ class Settings:
     def status_server(self) -> ListenerSettings:
         """Return where pods report progress: any pod may connect, so there is room for thousands."""
         return ListenerSettings(self.configuration.status_server.port, connections=4096)
+
+    def output_image(self) -> str:
+        """Return the image with the program that sends output; by default, the initializers' of this release."""
+        return self.configuration.output.image or f"{INITIALIZERS_IMAGE}:v{_version()}"
 
     def health(self) -> ListenerSettings | None:
         """Return where the kubelet asks; None if nowhere."""
@@ -146,6 +155,14 @@ def load(path: str | None) -> Configuration:
     except OSError as error:
         raise ConfigurationError([f"{path}: {error.strerror}"]) from error
     return configuration.load(text)
+
+
+def _version() -> str:
+    """Return the release that is installed, as images are tagged with it."""
+    try:
+        return version("trainplane").partition("+")[0]
+    except PackageNotFoundError:
+        return "0"
 
 
 def _level(text: str) -> int:

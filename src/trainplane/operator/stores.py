@@ -2,9 +2,10 @@
 
 TrainJobs and runtimes are kept whole, since they are rendered. Of a JobSet only its metadata and status are; its
 template is a copy of ours and ten times as large. Whether it is suspended or expires, how many pods train, whether they
-may report progress and know the first node's address is learnt as it passes by. So is, of a TrainJob, under which
-labels it counts (`TALLY`) and, until it has finished, which runtime it uses (`USED`, and `QUEUED` if it is in one of
-Kueue's queues): neither a scrape nor a review of a runtime walks over 100,000 TrainJobs. Of pods, see `pods`.
+may report progress, know the first node's address and send output is learnt as it passes by. So is, of a TrainJob,
+under which labels it counts (`TALLY`) and, until it has finished, which runtime it uses (`USED`, and `QUEUED` if it is
+in one of Kueue's queues), and which TrainJob it waits for (`AFTER`): nothing walks over 100,000 TrainJobs. Of pods, see
+`pods`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from trainplane.api import document, names
 from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
+from trainplane.lifecycle.after import awaited
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.status import JobSetStatus
 from trainplane.operator.pods import pod_store
@@ -104,6 +106,8 @@ class SeenJobSet:
     """Whether its pods were made to report progress: one that another release or the reference made may not be."""
     has_master: bool = False
     """Whether its containers know the first node as MASTER_ADDR: torch's do, unless another release made them."""
+    sender: str = ""
+    """The replicated job whose pods send the output; empty if it was made without a sender."""
 
     @property
     def is_active(self) -> bool:
@@ -120,6 +124,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class _Container(msgspec.Struct, frozen=True):
+    name: str = ""
     env: list[_Named] | None = None
 
 
@@ -143,6 +148,7 @@ class _JobTemplate(msgspec.Struct, frozen=True):
 
 
 class _ReplicatedJob(msgspec.Struct, frozen=True):
+    name: str = ""
     replicas: int | None = None
     template: _JobTemplate = _JobTemplate()
 
@@ -184,6 +190,16 @@ def _has_master(jobset: _Spec) -> tuple[str, ...]:
     return ("yes",) if names.MASTER_ADDR in variables else ()
 
 
+def _sender(jobset: _Spec) -> tuple[str, ...]:
+    return tuple(
+        job.name
+        for job in jobset.spec.replicated_jobs
+        for one in job.template.spec.template.spec.containers or ()
+        if one.name == names.OUTPUT and any(entry.name == names.ENV_OUTPUT_URI for entry in one.env or ())
+    )
+
+
+_SENDER: Final = Index(_Spec, _sender)
 _REPORTS: Final = Index(_Spec, _reports)
 _HAS_MASTER: Final = Index(_Spec, _has_master)
 
@@ -195,6 +211,7 @@ def _job_sets() -> Store:
         "trainers": _TRAINERS,
         "reports": _REPORTS,
         "master": _HAS_MASTER,
+        "sender": _SENDER,
     }
     return Store(JOB_SETS, _JOB_SET_FIELDS, indexes)
 
@@ -221,6 +238,7 @@ class _JobSpec(msgspec.Struct, frozen=True, rename="camel"):
 class _JobMeta(msgspec.Struct, frozen=True):
     namespace: str = ""
     labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
 
 
 class IndexView(msgspec.Struct, frozen=True):
@@ -278,12 +296,28 @@ QUEUED: Final = Index(IndexView, _queued)
 """The same, of those in Kueue's queues."""
 
 
+def followers(namespace: str, name: str) -> str:
+    """Return what the index finds those by that begin after a TrainJob."""
+    return f"{namespace}/{name}"
+
+
+def _after(job: IndexView) -> Iterable[str]:
+    earlier = awaited(job.metadata.annotations or {})
+    return (followers(job.metadata.namespace, earlier),) if earlier else ()
+
+
+AFTER: Final = Index(IndexView, _after)
+"""The index of the TrainJob store by the TrainJob that is waited for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stores:
     """The mirrors, empty until reflectors fill them."""
 
     train_jobs: Store = field(
-        default_factory=lambda: Store(TRAIN_JOBS, indexes={"tally": TALLY, "used": USED, "queued": QUEUED})
+        default_factory=lambda: Store(
+            TRAIN_JOBS, indexes={"tally": TALLY, "used": USED, "queued": QUEUED, "after": AFTER}
+        )
     )
     job_sets: Store = field(default_factory=_job_sets)
     training_runtimes: Store = field(default_factory=lambda: Store(TRAINING_RUNTIMES))
@@ -305,7 +339,7 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires, trainers, reports, master = entry.indexed
+        suspended, expires, trainers, reports, master, sender = entry.indexed
         return SeenJobSet(
             seen.metadata,
             seen.status,
@@ -314,4 +348,5 @@ class Stores:
             trainers=int(trainers[0]) if trainers else 0,
             reports=bool(reports),
             has_master=bool(master),
+            sender=sender[0] if sender else "",
         )

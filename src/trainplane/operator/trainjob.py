@@ -1,8 +1,8 @@
 """Reconciles one TrainJob; safe to re-run after a crash at any write.
 
     read        the TrainJob, its JobSet and pods, from the mirrors; leave alone what others manage or is not caught up
-    observe     the status that it has now, and what went wrong first
-    deadline    past it, the TrainJob failed
+    observe     the status that it has now, what went wrong first, and what became of its output
+    deadline    past it, the TrainJob failed; and so it did if another that it waits for failed (`after`)
     ensure      unless it is over: its runtime kept, its objects rendered and applied (`objects`)
     write       one write of status, and the Events of what changed in it
     stop        a TrainJob that we failed has no JobSet: delete it, again until it is gone
@@ -31,10 +31,12 @@ from trainplane.lifecycle.conditions import is_finished, is_stopped
 from trainplane.lifecycle.status import fail, observe, ready_jobs
 from trainplane.operator import status
 from trainplane.operator.adoption import check_owner
+from trainplane.operator.after import After
 from trainplane.operator.chronicle import Chronicle
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.evidence import Evidence
 from trainplane.operator.objects import Objects
+from trainplane.operator.outputs import Outputs
 from trainplane.operator.pods import PodMirror
 from trainplane.operator.witness import Sighting, Witness, with_phase
 from trainplane.resources import JOB_SETS, TRAIN_JOBS
@@ -98,6 +100,7 @@ class TrainJobReconciler:
     def __post_init__(self) -> None:
         mirror = PodMirror(self.stores.pods)
         self._witness = Witness(mirror, Evidence(self.client, mirror, self.clock), self.clock)
+        self._outputs = Outputs(self.client)
         self.chronicle = Chronicle(self.clock)
         self._waits: dict[Key, tuple[float, float]] = {}
         self._scheduled: dict[Key, str] = {}
@@ -111,6 +114,7 @@ class TrainJobReconciler:
             self.clock,
             self.prepare,
         )
+        self.after = After(self.stores, self.writer)
         self._started: dict[Key, str] = {}
         self._prunes = False
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
@@ -129,6 +133,7 @@ class TrainJobReconciler:
             self._forget(key)
             self.chronicle.forget(key)
             return DONE
+        await self._let_queue(key, job.view)
         if job.view.spec.managed_by == names.MANAGED_BY_MULTIKUEUE:
             return await self._tell_dispatched(key, job.view)
         if job.view.spec.managed_by != names.MANAGED_BY_TRAINER:
@@ -145,11 +150,9 @@ class TrainJobReconciler:
         after = await self._witness.testify(key, job.view, observed, seen)
         if after is None:
             return RequeueAfter(EARLY_SECONDS)
+        after = await self._outputs.end(job.view, after, jobset, seen.pods, now)
         self._tell_scheduled(key, job.view, after, seen)
-        left = deadline.seconds_left(job.view, after.conditions, now)
-        if left is not None and left <= 0:
-            after = fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job.view), now)
-            left = None
+        after, left = self._doom(job.view, after, now)
         here = self._objects.meet(key, job, jobset)
         if is_finished(after.conditions):
             self._forget(key)
@@ -175,6 +178,22 @@ class TrainJobReconciler:
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
         return _again(left, later, here.later) if caught_up else _again(CATCH_UP_SECONDS)
+
+    async def _let_queue(self, key: Key, job: TrainJob) -> None:
+        """Let a TrainJob that waited for another into its queue, if it may by now; the write is then pending."""
+        if not (is_finished(job.status.conditions) or self._job_writes.pending(key)):
+            written = await self.after.open(job)
+            if written is not None:
+                self._job_writes.note(key, written.metadata.resource_version)
+
+    def _doom(self, job: TrainJob, after: TrainJobStatus, now: datetime) -> tuple[TrainJobStatus, float | None]:
+        """Return the status, Failed if it is past its deadline or waits for one that failed; and what time is left."""
+        left = deadline.seconds_left(job, after.conditions, now)
+        if left is not None and left <= 0:
+            return fail(after, names.REASON_DEADLINE_EXCEEDED, deadline.message(job), now), None
+        if not is_finished(after.conditions) and (impossible := self.after.failure(job)):
+            return fail(after, names.REASON_EARLIER_FAILED, impossible, now), None
+        return after, left
 
     async def _tell_dispatched(self, key: Key, job: TrainJob) -> Result:
         """Write the phase of a TrainJob that MultiKueue dispatches, by what Kueue brings of its worker; nothing else.

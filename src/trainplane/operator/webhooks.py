@@ -13,7 +13,7 @@ import msgspec
 
 from trainplane.admission.amounts import judge_amounts
 from trainplane.admission.defaulting import default_trainjob, leaves_kind_open, needs_runtime, settle_kind
-from trainplane.admission.edits import changes_only_suspend
+from trainplane.admission.edits import changes_only_suspend, changes_output
 from trainplane.admission.immutability import touches_fixed
 from trainplane.admission.implementations import default_runtime
 from trainplane.admission.inuse import judge_edit, judge_removal
@@ -133,8 +133,8 @@ class Webhooks:
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
         new, old = _tree(request.decode(_Fields)), _old(request)
-        if old is not None and new.get("spec") == old.get("spec"):
-            return allow()  # labels, annotations, finalizers: nothing that rendering looks at
+        if old is not None and new.get("spec") == old.get("spec") and not changes_output(new, old):
+            return allow()  # labels, other annotations, finalizers: nothing that rendering looks at
         runtime, source = await self._runtime(new, old, request.namespace)
         jobset = await self._jobset(new, old, request)
         with Budget(_named(request)):

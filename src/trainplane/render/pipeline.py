@@ -28,6 +28,7 @@ from trainplane.render.errors import (
 from trainplane.render.findings import Finding, Verdict
 from trainplane.render.plan import CreateOnce, Job, Runtime
 from trainplane.render.plugin import RefusalError
+from trainplane.render.plugins.claims import Claims
 from trainplane.render.plugins.coscheduling import Coscheduling
 from trainplane.render.plugins.flux import Flux
 from trainplane.render.plugins.initializers import Initializers
@@ -71,7 +72,7 @@ FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (
 """Built-in frameworks. First what some of them build on: ShippedCode settles the arguments, PlainML the nodes for those
 that leave that to it. Plugins of other packages come after them, in order of their names."""
 
-COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Coscheduling, Volcano, JobSet)
+COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Claims, Coscheduling, Volcano, JobSet)
 """What serves every framework. The JobSet is built last: when it exists, what its pods mount exists too, and the group
 that they are scheduled in."""
 

@@ -213,6 +213,11 @@ class PodSet(jobset.ReplicatedJob):
         path = ("template", "spec", "template", "spec", "volumes")
         self.upsert(*path, entries=self.plan.writer.entries(volumes, origin), key="name")
 
+    def add_containers(self, *containers: Tree, origin: Origin | None = None) -> None:
+        """Set containers beside those that are there, told apart by name."""
+        path = ("template", "spec", "template", "spec", "containers")
+        self.upsert(*path, entries=self.plan.writer.entries(containers, origin), key="name")
+
     def set_init_containers(self, *containers: Tree, origin: Origin | None = None) -> None:
         """Set init containers, told apart by name."""
         path = ("template", "spec", "template", "spec", "initContainers")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.fleet.team import Team
     from tests.suite import SuiteReport
 
-JOBS = sized(60, full=500, small=30)
+JOBS = sized(30, full=500)
 AT_A_TIME = 20
 """Jobs for which the hub has quota; each worker has it for half of them."""
 NODES = 2

@@ -24,7 +24,7 @@ def test_what_keeps_a_queued_job_is_explained(team: Team) -> None:
     team.open_queue({"cpu": "2"}, preemption={"withinClusterQueue": "LowerPriority"})
     team.submit("first", cpu="2", runtime=objects.HELD, labels={objects.PRIORITY_LABEL: low})
     team.wait_running("first")
-    assert _explained(team, "first").cause == ""
+    team.wait("nothing to hold first", partial(_is_called, team, "first", ""))
     team.submit("second", cpu="2", runtime=objects.HELD, labels={objects.PRIORITY_LABEL: high})
     team.submit("third", cpu="2", runtime=objects.HELD, labels={objects.PRIORITY_LABEL: low})
     team.submit("astray", cpu="1", runtime=objects.HELD, queue="nowhere")

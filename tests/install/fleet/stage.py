@@ -112,7 +112,7 @@ exec {binary("helm")} "${{arguments[@]}}"
 def _equip(cluster: Cluster) -> None:
     """Give a cluster a node, and the node the images that it would pull."""
     node.install(cluster)
-    chart.load_image(cluster)
+    node.give(cluster, "operator")
     for name in ENGINES:
         node.load(cluster, engine.archive(name), engine.reference(name))
 

@@ -48,14 +48,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
     assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
 
 
-# -- 19 ---------------------------------------------------------------------------------------------------------------
-
-
-def test_there_is_no_initializer_of_ours() -> None:
-    assert importlib.util.find_spec("trainplane.initializers.__main__") is None
-    assert "ghcr.io/kubeflow/trainer/dataset-initializer" in (ROOT / "runtimes/images.txt").read_text()
-
-
 # -- 20 ---------------------------------------------------------------------------------------------------------------
 
 

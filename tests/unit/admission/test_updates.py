@@ -332,3 +332,35 @@ class TestOlderForms:
         old = trainjob(trainer={"numProcPerNode": "gpu"}, runtimePatches=[], suspend=True)
         new = with_spec(old, runtimePatches=[entry(**A)])
         assert judged(new, old, pipeline=Plain()).allowed
+
+
+class TestOutput:
+    """Where output goes is settled when the TrainJob is created: its pods are made by it."""
+
+    OUTPUT: ClassVar[dict[str, str]] = {"trainplane.dev/output": "s3://bucket/models"}
+    SECRET: ClassVar[dict[str, str]] = {"trainplane.dev/output-secret": "keys"}
+
+    @staticmethod
+    def annotated(annotations: dict[str, str], **spec: Any) -> Any:
+        tree = trainjob(**spec)
+        return {**tree, "metadata": {**tree["metadata"], "annotations": annotations}}
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [({}, OUTPUT), (OUTPUT, {}), (OUTPUT, {"trainplane.dev/output": "s3://other"}), (OUTPUT, OUTPUT | SECRET)],
+    )
+    @pytest.mark.parametrize("suspend", [True, False])
+    def test_it_cannot_change(self, before: dict[str, str], after: dict[str, str], suspend: bool) -> None:
+        verdict = judged(self.annotated(after, suspend=suspend), self.annotated(before, suspend=True))
+        (finding,) = verdict.errors
+        assert finding.path.startswith("metadata.annotations[trainplane.dev/output")
+        assert "Create another TrainJob" in finding.problem
+
+    def test_other_annotations_may(self) -> None:
+        new, old = self.annotated(self.OUTPUT | {"note": "x"}, suspend=True), self.annotated(self.OUTPUT, suspend=False)
+        assert judged(new, old).allowed
+
+    def test_what_is_being_deleted_is_not_judged(self) -> None:
+        new = self.annotated({})
+        new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert judged(new, self.annotated(self.OUTPUT)).allowed

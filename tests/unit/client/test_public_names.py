@@ -23,17 +23,18 @@ KUBEFLOW = {
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
     "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
-    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobStuckError",
-    "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "PlainSecretError", "Progress", "QueueAnswer",
-    "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError", "UnreachableError",
-    "UnsupportedError", "Workspace",
+    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
+    "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
+    "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
+    "UnreachableError", "UnsupportedError", "Workspace",
+    "AzureInitializer", "FileInitializer", "GCSInitializer", "HTTPInitializer", "PVCInitializer",
 }  # fmt: skip
 
 METHODS = {
     "list_runtimes": [],
     "get_runtime": ["name"],
     "get_runtime_packages": ["runtime"],
-    "train": ["runtime", "initializer", "trainer", "options"],
+    "train": ["runtime", "initializer", "trainer", "options", "output"],
     "list_jobs": ["runtime"],
     "get_job": ["name"],
     "get_job_logs": ["name", "step", "follow"],
@@ -47,6 +48,7 @@ METHODS = {
     "suspend_job": ["name"],
     "resume_job": ["name"],
     "scale_job": ["name", "num_nodes"],
+    "download_output": ["name", "folder", "env"],
     "close": [],
 }
 """The first ten are `kubeflow`'s, with its arguments in its order."""

@@ -28,7 +28,7 @@ MODULES = {
     "cert-manager": "github.com/cert-manager/cert-manager",
 }
 TRIED = re.findall(r"^\| v(\d+\.\d+)\.\d+ \| v(\S+) \| v(\S+) \|", PAGE, re.MULTILINE)
-TOOLS = {"pause", "coredns", "kwok", "helm", "prometheus", "kubeconform"}
+TOOLS = {"pause", "coredns", "kwok", "helm", "prometheus", "kubeconform", "versitygw", "fake-gcs-server"}
 """Engines that a cluster of the lab needs or tests use, and a user's need not be of any version."""
 
 

@@ -335,3 +335,11 @@ def test_a_pod_that_is_given_up_with_its_node(reason: Any, phase: str, cause: st
     if cause:
         assert (told.node, told.detail) == ("a", "taint on a")
         assert explain(facts(lost, failed=True), soon).cause == cause
+
+
+def test_an_output_that_was_not_sent() -> None:
+    said = "training ended well, and what it made could not be sent to s3://b/x: Denied: no. Do: allow it"
+    document = train_job(conditions=[condition("Failed", "OutputNotSent", said)])
+    told = explain(Facts(document, [pod(0, "Succeeded")]), NOW)
+    assert (told.state, told.cause, told.certainty) == ("Failed", "OutputNotSent", "certain")
+    assert "Denied: no" in told.summary

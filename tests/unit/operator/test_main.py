@@ -214,3 +214,14 @@ async def test_an_operator_of_one_namespace_asks_for_nothing_elsewhere(server: F
     }
     assert len(whole.reflectors) == 5
     assert all(one._namespace is None for one in whole.reflectors)
+
+
+@pytest.mark.parametrize("reports", [True, False])
+async def test_senders_of_output_can_ask_if_pods_may_report(server: FakeServer, reports: bool) -> None:
+    async with server.client() as client:
+        pipeline = Operator(settings(feature_gates={"TrainJobStatus": reports}), client).pipeline
+    assert pipeline is not None
+    plugins = [one.name for one in pipeline.plugins]
+    assert "Output" in plugins
+    if reports:
+        assert plugins.index("Output") < plugins.index("TrainJobStatus"), "the sender gets what it asks with"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import yaml
 
 from trainplane.api import configuration
-from trainplane.api.configuration import Configuration
+from trainplane.api.configuration import Configuration, Output
 from trainplane.api.errors import ConfigurationError
 from trainplane.operator.settings import Settings, address, parse
 
@@ -156,3 +157,20 @@ def test_a_wrong_address_stops_the_start(tmp_path: Path) -> None:
     tree = {**yaml.safe_load(SHIPPED), "health": {"healthProbeBindAddress": "nowhere"}}
     with pytest.raises(ConfigurationError, match="healthProbeBindAddress"):
         parse([f"--config={write(tmp_path, yaml.safe_dump(tree))}"], {})
+
+
+def test_the_image_that_sends_output_is_this_releases_unless_it_is_named() -> None:
+    assert re.fullmatch(r"ghcr\.io/trainplane/initializers:v[0-9][A-Za-z0-9._-]*", Settings().output_image())
+    named = Configuration(output=Output(image="registry.example.com/initializers:1"))
+    assert Settings(configuration=named).output_image() == "registry.example.com/initializers:1"
+
+
+@pytest.mark.parametrize("image", ["two words", "line\nbreak", "x" * 501])
+def test_an_image_that_is_none(image: str) -> None:
+    tree = {
+        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+        "kind": "Configuration",
+        "output": {"image": image},
+    }
+    with pytest.raises(ConfigurationError, match=r"output\.image"):
+        configuration.read(tree)

@@ -96,12 +96,23 @@ class MemoryClient(Client):
     @property
     def writes(self) -> list[str]:
         """What was written, in order."""
-        return [str(one) for one in self.asked if one.verb != "get"]
+        return [str(one) for one in self.asked if one.verb not in {"get", "list"}]
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, **options: Any) -> Any:
         self._note(Asked("get", resource.plural, name))
         found = self.storage.get(collection_of(resource), Key(namespace or "", name))
         return self._answer(found, options)
+
+    async def list_all(
+        self, resource: Resource, namespace: str | None = None, *, labels: Any = None, **options: Any
+    ) -> list[Any]:
+        self._note(Asked("list", resource.plural, ""))
+        found = self.storage.objects.get(collection_of(resource), {})
+        return [
+            self._answer(tree, options)
+            for key, tree in found.items()
+            if key.namespace == namespace and (labels or {}).items() <= tree["metadata"].get("labels", {}).items()
+        ]
 
     async def create(self, resource: Resource, obj: Any, namespace: str | None = None, **options: Any) -> Any:
         tree = msgspec.json.decode(encode(obj))

@@ -34,6 +34,12 @@ def both(**container: Any) -> Any:
     return runtime(*(initializer(name, **container) for _, name in PARTS), node())
 
 
+def spec_of(rendering: Any, job: str) -> dict[str, Any]:
+    jobs = {one["name"]: one for one in rendering.jobset.tree["spec"]["replicatedJobs"]}
+    spec: dict[str, Any] = jobs[job]["template"]["spec"]["template"]["spec"]
+    return spec
+
+
 @parts
 class TestRendering:
     def test_the_source_becomes_variables_and_a_secret(self, part: str, name: str) -> None:
@@ -142,3 +148,45 @@ class TestValidation:
 def test_nothing_is_asked_of_a_trainjob_that_fetches_nothing() -> None:
     assert PIPELINE.validate(job(initializer={}), None, runtime()).allowed
     assert PIPELINE.validate(job(), None, runtime()).allowed
+
+
+@parts
+class TestClaims:
+    def test_a_claim_is_mounted_to_be_read(self, part: str, name: str) -> None:
+        rendering = render(job(initializer={part: {"storageUri": "pvc://team.data/sets/alpaca"}}), both())
+        spec = spec_of(rendering, name)
+        claim = {"name": "trainplane-claim", "persistentVolumeClaim": {"claimName": "team.data"}}
+        mount = {"name": "trainplane-claim", "mountPath": "/pvc/team.data", "readOnly": True}
+        assert spec["volumes"] == [{"name": "initializer", "emptyDir": {}}, claim]
+        assert spec["containers"][0]["volumeMounts"] == [{"name": "initializer", "mountPath": "/workspace"}, mount]
+        at = in_container(job=name, container=name)
+        assert origin(rendering.jobset, *at, "volumeMounts", ("mountPath", "/pvc/team.data")) == (
+            f"trainjob spec.initializer.{part}.storageUri"
+        )
+        (other,) = {one for _, one in PARTS} - {name}
+        assert len(spec_of(rendering, other)["volumes"]) == 1
+
+    @pytest.mark.parametrize("path", ["/pvc/data", "/pvc/data/", "/pvc"])
+    def test_what_the_runtime_mounts_there_stays(self, part: str, name: str, path: str) -> None:
+        have = runtime(initializer(name, mounts=[{"name": "mine", "mountPath": path}]), node())
+        spec = spec_of(render(job(initializer={part: {"storageUri": "pvc://data/x"}}), have), name)
+        assert [volume["name"] for volume in spec["volumes"]] == ["mine"]
+        assert [mount["mountPath"] for mount in spec["containers"][0]["volumeMounts"]] == [path]
+
+    def test_claims_that_lie_elsewhere_are_the_authors(self, part: str, name: str) -> None:
+        said = {"storageUri": "pvc://data/x", "env": [{"name": "PVC_ROOT", "value": "/claims"}]}
+        assert len(spec_of(render(job(initializer={part: said}), both()), name)["volumes"]) == 1
+
+    @pytest.mark.parametrize("claim", ["", "Data", "a_b", "-a", "a..b", "user@data", "data:80", "a" * 254, "../up"])
+    def test_what_can_be_no_claim_is_refused_and_never_mounted(self, part: str, name: str, claim: str) -> None:
+        asked = job(initializer={part: {"storageUri": f"pvc://{claim}/x"}})
+        (finding,) = PIPELINE.validate(asked, None, both()).errors
+        assert finding.path == f"spec.initializer.{part}.storageUri"
+        assert "pvc://CLAIM/path" in finding.problem
+        assert len(finding.problem) < 250
+        assert PIPELINE.validate(asked, asked, both()).allowed, "one that is stored must be able to change and go"
+        assert len(spec_of(render(asked, both()), name)["volumes"]) == 1
+
+    def test_another_scheme_names_no_claim(self, part: str, name: str) -> None:
+        rendering = render(job(initializer={part: {"storageUri": "s3://pvc://data/x"}}), both())
+        assert len(spec_of(rendering, name)["volumes"]) == 1

@@ -93,6 +93,7 @@ class TestOrder:
             "Paddle",
             "Flux",
             "Initializers",
+            "Claims",
             "CoScheduling",
             "Volcano",
             "JobSet",

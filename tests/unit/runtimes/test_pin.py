@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +72,9 @@ def test_what_cannot_be_is_said(
     (folder / "images.txt").write_text(images)
     assert pin.main([str(folder)]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_our_own_image_is_of_this_version() -> None:
+    version = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]["version"]
+    ours = [line for line in (FOLDER / "images.txt").read_text().splitlines() if "/trainplane/" in line]
+    assert ours == [f"initializers ghcr.io/trainplane/initializers:v{version}"]

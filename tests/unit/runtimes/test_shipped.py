@@ -12,6 +12,7 @@ import yaml
 from tests.unit.render.objects import PIPELINE, container_of, job, pods_of, values_of
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
+from trainplane.api.trainjob import TrainJob
 from trainplane.lint.runtimes import validate
 
 if TYPE_CHECKING:
@@ -102,3 +103,17 @@ def test_nodes_meet_at_the_first(name: str) -> None:
     variable, value = FIRST[FRAMEWORKS[name]]
     assert values_of(container_of(rendering))[variable] == value
     assert pods_of(rendering) == (2, 2)
+
+
+def test_runtimes_that_name_kubeflows_initializers_run_them_as_before() -> None:
+    """Its images read the same variables, and have a program and a user of their own."""
+    documents = yaml.safe_load_all((FOLDER.parent / "examples/trainjobs/initializers.yaml").read_text())
+    runtime, asked = documents
+    asked["spec"]["initializer"] = {part: {"storageUri": f"hf://owner/{part}"} for part in ("dataset", "model")}
+    rendering = PIPELINE.render(read(asked, TrainJob), read(runtime, ClusterTrainingRuntime))
+    for part in ("dataset", "model"):
+        name = f"{part}-initializer"
+        container = container_of(rendering, name, name)
+        assert container["image"] == f"ghcr.io/kubeflow/trainer/{name}"
+        assert not container.keys() & {"command", "args", "securityContext"}
+        assert values_of(container) == {"STORAGE_URI": f"hf://owner/{part}"}

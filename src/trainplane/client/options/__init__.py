@@ -4,7 +4,7 @@ An option is a callable that is given the document, the trainer and the backend'
 fields and the call are those of the `kubeflow` SDK; but labels, annotations and patches of several options add up.
 """
 
-from trainplane.client.options.metadata import Annotations, Labels, Name, PriorityClass, Queue
+from trainplane.client.options.metadata import After, Annotations, Labels, Name, PriorityClass, Queue
 from trainplane.client.options.option import Option
 from trainplane.client.options.patches import (
     ContainerPatch,
@@ -29,6 +29,7 @@ from trainplane.client.options.secrets import NotSecret
 
 __all__ = [
     "ActiveDeadlineSeconds",
+    "After",
     "Annotations",
     "ContainerPatch",
     "JobSetSpecPatch",

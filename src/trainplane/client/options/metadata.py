@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
+from trainplane.api.objectname import is_train_job_name
 from trainplane.client.errors import InvalidError
 from trainplane.client.options.option import CLUSTER, Option
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trainplane.api.tree import Tree
-
-_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass
@@ -26,7 +24,7 @@ class Name(Option):
     """Small letters, digits and `-`, beginning with a letter: pods and their addresses begin with it."""
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not is_train_job_name(self.name):
             raise InvalidError(
                 f"name must be of small letters, digits and '-', begin with a letter, not end with '-', and have at "
                 f"most 63 characters; it is {self.name!r}"
@@ -83,6 +81,21 @@ class Queue(Option):
         """Set Kueue's label."""
         del trainer
         _add(job, "labels", {names.LABEL_QUEUE: self.name})
+
+
+@dataclass
+class After(Option):
+    """Begin when another TrainJob of the namespace is complete, and hold no quota until then; needs a `Queue`."""
+
+    backends = CLUSTER
+
+    name: str
+    """The TrainJob that must be complete first, such as one that fetches the data."""
+
+    def apply(self, job: Tree, trainer: Any) -> None:
+        """Set the annotation that the operator knows."""
+        del trainer
+        _add(job, "annotations", {names.ANNOTATION_AFTER: self.name})
 
 
 @dataclass

@@ -13,6 +13,7 @@ from trainplane.api import tree as trees
 from trainplane.api.moments import BEGINNING, read_moment
 from trainplane.api.podindex import as_number
 from trainplane.client.reading.causes import find_cause
+from trainplane.client.reading.outputs import read_outputs
 from trainplane.client.reading.runtimes import infer_runtime
 from trainplane.client.reading.steps import read_steps
 from trainplane.client.types.jobs import COMPLETE, CREATED, FAILED, RUNNING, SUSPENDED, Progress, TrainJob
@@ -67,6 +68,7 @@ def read_job(
         finished=finished_at(job),
         labels=dict(trees.fields(metadata, "labels")),
         annotations=dict(trees.fields(metadata, "annotations")),
+        outputs=read_outputs(job),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
-from trainplane.client.errors import InvalidError
+from trainplane.client.errors import InvalidError, UnsupportedError
 from trainplane.client.options.secrets import NotSecret
 from trainplane.client.submission import secrets, sources, training
+from trainplane.client.types.outputs import Output
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
 
@@ -26,6 +27,7 @@ def compose(
     trainer: Trainer | None,
     options: Iterable[Callable[..., None]] = (),
     *,
+    output: Output | None = None,
     backend: BackendKind,
     name: Callable[[], str],
 ) -> Tree:
@@ -55,12 +57,28 @@ def compose(
         spec["trainer"] = described.trainer
     if described.annotations:
         job["metadata"]["annotations"] = described.annotations
+    if output is not None:
+        _write_output(job, output, backend)
     for option in options:
         _apply(option, job, trainer, backend)
     if not job["metadata"].get("name"):
         job["metadata"]["name"] = name()
     secrets.refuse_plain(job, allowed)
     return job
+
+
+def _write_output(job: Tree, output: Output, backend: BackendKind) -> None:
+    if not isinstance(output, Output):
+        raise InvalidError(f"output must be an Output, such as Output('s3://bucket/models'), and is {output!r}")
+    if backend != "kubernetes":
+        raise UnsupportedError(
+            f"an Output needs a kubernetes backend, and this one is {backend}: what a local job writes is on this "
+            "machine already"
+        )
+    annotations = job["metadata"].setdefault("annotations", {})
+    annotations[names.ANNOTATION_OUTPUT] = output.uri
+    if output.secret is not None:
+        annotations[names.ANNOTATION_OUTPUT_SECRET] = output.secret
 
 
 def _apply(option: Any, job: Tree, trainer: Trainer | None, backend: BackendKind) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from trainplane.client.errors import InvalidError
 from trainplane.client.submission.training import write_variable
 from trainplane.client.types.initializers import (
+    AnyInitializer,
     DataCacheInitializer,
     HuggingFaceDatasetInitializer,
     HuggingFaceInitializer,
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.types.initializers import BaseInitializer, Initializer
 
-_DATASETS = HuggingFaceDatasetInitializer, S3DatasetInitializer, DataCacheInitializer
-_MODELS = HuggingFaceModelInitializer, S3ModelInitializer
+_ANY: Final = get_args(AnyInitializer)
+_DATASETS: Final = (HuggingFaceDatasetInitializer, S3DatasetInitializer, DataCacheInitializer, *_ANY)
+_MODELS: Final = (HuggingFaceModelInitializer, S3ModelInitializer, *_ANY)
+_VARIABLES: Final = {
+    "service_account_key": "GOOGLE_SERVICE_ACCOUNT_KEY",
+    "account_name": "AZURE_STORAGE_ACCOUNT_NAME",
+    "account_key": "AZURE_STORAGE_ACCOUNT_KEY",
+    "sas_token": "AZURE_STORAGE_SAS_TOKEN",
+}
+"""Fields whose variable has another name than they have."""
 HUB = "hf://"
 
 
@@ -56,10 +65,12 @@ def _write(source: BaseInitializer, where: str) -> Tree:
 
 
 def _variables(source: BaseInitializer) -> Iterator[tuple[str, Any]]:
-    """Yield what the initializer's image reads: fields in capitals, and the size of a data cache with its head."""
+    """Yield what the initializer's image reads: most fields in capitals, and the size of a data cache with its head."""
     given = {field.name: getattr(source, field.name) for field in fields(source) if field.name != "storage_uri"}
     if isinstance(source, DataCacheInitializer):
         yield "CLUSTER_SIZE", str(given.pop("num_data_nodes") + 1)
+    if given.pop("anonymous", False):
+        yield "ANONYMOUS", "true"
     for name, value in given.items():
         if value is not None:
-            yield name.upper(), ",".join(value) if isinstance(value, list | tuple) else value
+            yield _VARIABLES.get(name, name.upper()), ",".join(value) if isinstance(value, list | tuple) else value

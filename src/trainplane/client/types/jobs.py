@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+    from trainplane.client.types.outputs import JobOutput
     from trainplane.client.types.runtimes import Runtime
 
 DATASET_PATH: Final = os.environ.get(names.ENV_DATASET_PATH, names.PATH_DATASET)
@@ -137,6 +138,8 @@ class TrainJob(Shown):
     """The last points of each metric that it reported, at most 64, spread over its time; `get_job` brings them."""
     timeline: tuple[Milestone, ...] = field(default=(), compare=False)
     """When it reached each stage of its life, and what made it begin again; `get_job` brings it."""
+    outputs: tuple[JobOutput, ...] = ()
+    """What is kept of it, where that goes, and whether it is there."""
 
 
 @dataclass

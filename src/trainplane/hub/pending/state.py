@@ -21,6 +21,7 @@ from trainplane.hub.pending.workload import (
     message_of,
     moment,
 )
+from trainplane.lifecycle import after
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
@@ -46,10 +47,20 @@ def causes_of_job(facts: Facts) -> list[Cause]:
         causes.append(_deactivated(facts, workload))
     gates = gates_of(job) or gates_of(workload)
     if gates:
-        what = f"{', '.join(gates)} must agree before Kueue looks at it."
-        do = "Whoever set the gate removes its name from the annotation; ask them, or the admin."
+        what, do = _gated(job, gates)
         causes.append(Cause("Gated", "metadata.annotations[kueue.x-k8s.io/admission-gated-by]", what, do))
     return causes + _held_back(facts)
+
+
+def _gated(job: Tree, gates: tuple[str, ...]) -> tuple[str, str]:
+    """Return who must agree before Kueue looks at a TrainJob, and what to do."""
+    others = [gate for gate in gates if gate != names.ANNOTATION_AFTER]
+    earlier = after.awaited(trees.get(job, "metadata", "annotations") or {})
+    if others or not earlier:
+        what = f"{', '.join(gates)} must agree before Kueue looks at it."
+        return what, "Whoever set the gate removes its name from the annotation; ask them, or the admin."
+    what = f"TrainJob {earlier} must be complete before Kueue looks at it, and is not."
+    return what, f"Look at TrainJob {earlier}; create it if there is none."
 
 
 def causes_of_queues(facts: Facts) -> list[Cause]:

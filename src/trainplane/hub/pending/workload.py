@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO, Quantity
+from trainplane.lifecycle import after
 from trainplane.render.demand import pod_requests
 
 if TYPE_CHECKING:
@@ -121,8 +122,7 @@ def _backs_off(workload: Tree, now: datetime) -> bool:
 
 def gates_of(obj: Tree | None) -> tuple[str, ...]:
     """Return who must still agree to an object's admission."""
-    text = trees.get(obj, "metadata", "annotations", names.ANNOTATION_ADMISSION_GATES) or ""
-    return tuple(gate.strip() for gate in text.split(",") if gate.strip())
+    return after.gates_of(trees.get(obj, "metadata", "annotations") or {})
 
 
 def rank(workload: Tree) -> tuple[int, datetime, str]:

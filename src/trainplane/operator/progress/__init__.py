@@ -4,6 +4,7 @@
                                        │
                                        ├─► report    what the request says, judged by the CRD's own rules
                                        └─► reports   kept, and written at most every ten seconds for each TrainJob
+    GET …/trainjobs/NAME/training ─► training   how training stands, for the pod that asks
     certificates ─► authority          running TrainJobs trust the operator's new authority before it is used
     TrainJob mirror ─► history         the last points of each metric, in a ConfigMap that goes with the TrainJob
 

@@ -13,6 +13,7 @@ from trainplane.operator.progress.callers import Callers
 from trainplane.operator.progress.history import History
 from trainplane.operator.progress.reports import CONTROLLER, WRITERS, Reports
 from trainplane.operator.progress.server import StatusServer
+from trainplane.operator.progress.training import Trainings
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
 
 if TYPE_CHECKING:
@@ -60,10 +61,12 @@ class Progress:
         self.reports = Reports(self.client, stores.train_jobs, clock, metrics)
         metrics.controller(CONTROLLER, queue=self.reports.controller.queue, workers=WRITERS)
         self.authority = Authority(_reader(certificates), leads, writer, stores, clock)
+        self.trainings = Trainings(stores.pods)
         self.server = StatusServer(
             settings.status_server(),
             Callers(self.review_client, stores.pods, clock),
             self.reports,
+            self.trainings,
             stores,
             tls=serving.context,
             is_synced=is_synced,

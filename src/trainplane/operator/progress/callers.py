@@ -102,8 +102,8 @@ class Callers:
             raise RefusalError(403, f"the bearer token is of an account that is not in namespace {job.namespace}")
         return user
 
-    def check_member(self, user: User, job: Key, jobset_uid: str) -> None:
-        """See that a token's pod is one of a JobSet; raises RefusalError."""
+    def check_member(self, user: User, job: Key, jobset_uid: str) -> str:
+        """Return the name of a token's pod, which must be one of a JobSet; raises RefusalError."""
         extra = dict(user.extra)
         pod, uid = (extra.get(name, ("",))[0] for name in (_POD_NAME, _POD_UID))
         if not pod or not uid:
@@ -113,6 +113,7 @@ class Callers:
         seen = self._pods.decode(Key(job.namespace, pod), _Pod)
         if seen is None or seen.metadata.uid != uid or seen.metadata.labels.get(names.LABEL_JOBSET_UID) != jobset_uid:
             raise RefusalError(403, f"pod {pod} is none of TrainJob {job}: only its own pods report its progress")
+        return pod
 
 
 def _bearer(authorization: str) -> str:

@@ -47,11 +47,11 @@ class Report:
     """When, by the pod's own clock."""
 
 
-def job_of(path: str) -> Key | None:
-    """Return the TrainJob whose status a path is; None for any other path."""
+def job_of(path: str, subject: str = "status") -> Key | None:
+    """Return the TrainJob whose status a path is, or what else it tells; None for any other path."""
     namespace, _, rest = path.removeprefix(_PREFIX).partition("/trainjobs/")
     name, _, end = rest.partition("/")
-    if not path.startswith(_PREFIX) or end != "status" or not _is_name(namespace) or not _is_name(name):
+    if not path.startswith(_PREFIX) or end != subject or not _is_name(namespace) or not _is_name(name):
         return None
     return Key(namespace, name)
 

@@ -1,4 +1,6 @@
-"""The status server: one route, answered with the request's own words or with a Status that says what is wrong.
+"""The status server: pods report progress, and ask how training stands (`training`).
+
+A request is answered with its own words or what it asks for, or with a Status that says what is wrong.
 
 A TrainJob that is over keeps the progress that it ended with: later reports are refused with 409, and so are those of
 one that is being deleted. Where the TrainJob is not run by this operator there is none to report to: 404.
@@ -19,6 +21,7 @@ from trainplane.kube.listener import Listener, body_of, path_of
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator.progress.refusal import RefusalError
 from trainplane.operator.progress.report import BODY_LIMIT, job_of, read_report
+from trainplane.operator.progress.training import AGAIN_SECONDS, read_wait
 from trainplane.operator.stores import Meta
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from trainplane.kube.resource import Key
     from trainplane.operator.progress.callers import Callers
     from trainplane.operator.progress.reports import Reports
+    from trainplane.operator.progress.training import Trainings
     from trainplane.operator.stores import Stores
 
 log = logging.getLogger(__name__)
@@ -80,6 +84,7 @@ class StatusServer:
         settings: ListenerSettings,
         callers: Callers,
         reports: Reports,
+        trainings: Trainings,
         stores: Stores,
         *,
         tls: ssl.SSLContext | None,
@@ -88,6 +93,7 @@ class StatusServer:
     ) -> None:
         self._callers = callers
         self._reports = reports
+        self._trainings = trainings
         self._stores = stores
         self._is_synced = is_synced
         self._answered = answered
@@ -95,25 +101,48 @@ class StatusServer:
 
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         try:
-            async with asyncio.timeout(HANDLER_SECONDS):
-                response = web.Response(body=await self._answer(request), headers=_JSON)
+            response = await self._tell(request) if request.method == "GET" else await self._take(request)
         except Exception as error:  # noqa: BLE001 whatever happens becomes a Status
             refusal = _refusal(error)
             response = web.Response(status=refusal.code, body=msgspec.json.encode(refusal.status()), headers=_JSON)
             if refusal.retry_after is not None:
                 response.headers["Retry-After"] = str(max(1, round(refusal.retry_after)))
-        self._answered(response.status)
+        if request.method != "GET":
+            self._answered(response.status)
         return response
+
+    async def _tell(self, request: web.BaseRequest) -> web.Response:
+        """Answer how training stands, when it no longer runs or has been waited for long enough."""
+        key = job_of(path_of(request), "training")
+        if key is None:
+            raise _no_route()
+        seconds = read_wait(request.query_string)
+        async with asyncio.timeout(HANDLER_SECONDS):
+            pod, uid, _ = await self._caller(request, key)
+        stands, waited = await self._trainings.wait(key, uid, pod, seconds)
+        response = web.Response(body=msgspec.json.encode({"training": stands}), headers=_JSON)
+        if not waited:
+            response.headers["Retry-After"] = str(AGAIN_SECONDS)
+        return response
+
+    async def _take(self, request: web.BaseRequest) -> web.Response:
+        async with asyncio.timeout(HANDLER_SECONDS):
+            return web.Response(body=await self._answer(request), headers=_JSON)
+
+    async def _caller(self, request: web.BaseRequest, key: Key) -> tuple[str, str, _Job]:
+        """Return the pod that a request is from, its JobSet's uid and its TrainJob."""
+        user = await self._callers.identify(request.headers.get("Authorization", ""), key, request.remote or "")
+        job = self._job(key)
+        uid = self._jobset_uid(key, job)
+        return self._callers.check_member(user, key, uid), uid, job
 
     async def _answer(self, request: web.BaseRequest) -> bytes:
         key = job_of(path_of(request)) if request.method == "POST" else None
         if key is None:
-            raise RefusalError(404, f"progress is reported by POST to {names.status_path('NAMESPACE', 'NAME')}")
+            raise _no_route()
         if (request.content_length or 0) > BODY_LIMIT:
             raise _too_large()
-        user = await self._callers.identify(request.headers.get("Authorization", ""), key, request.remote or "")
-        job = self._job(key)
-        self._callers.check_member(user, key, self._jobset_uid(key, job))
+        _, _, job = await self._caller(request, key)
         try:
             body = await body_of(request, BODY_LIMIT)
         except web.HTTPRequestEntityTooLarge:
@@ -155,6 +184,14 @@ def _advice(error: Exception) -> dict[str, str]:
         "do": "allow the operator's account to create tokenreviews.authentication.k8s.io, which is a right on the "
         "cluster also for an operator of one namespace, or turn the feature gate TrainJobStatus off"
     }
+
+
+def _no_route() -> RefusalError:
+    return RefusalError(
+        404,
+        f"progress is reported by POST to {names.status_path('NAMESPACE', 'NAME')}, and how training stands is asked "
+        f"by GET of {names.training_path('NAMESPACE', 'NAME')}",
+    )
 
 
 def _too_large() -> RefusalError:

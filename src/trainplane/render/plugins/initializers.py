@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.api import names
+from trainplane.api.objectname import is_object_name
+from trainplane.render.claims import claim_of, mount_claim
 from trainplane.render.findings import Finding
 from trainplane.render.plan import variable
 from trainplane.render.plugin import Plugin
@@ -32,7 +34,7 @@ class Initializers(Plugin):
     name = "Initializers"
 
     def enforce(self, plan: Plan) -> None:
-        """Set STORAGE_URI, the initializer's variables and its Secret in the container of its name."""
+        """Set STORAGE_URI, the initializer's variables, claim and Secret in the container of its name."""
         for part, source, ancestor in _wanted(plan):
             at = f"spec.initializer.{part}"
             for pods in plan.pod_sets:
@@ -43,14 +45,23 @@ class Initializers(Plugin):
                     uri = {"name": names.ENV_STORAGE_URI, "value": source.storage_uri}
                     container.set_env(uri, origin=trainjob(f"{at}.storageUri"))
                 container.set_env(*map(variable, source.env), origin=trainjob(f"{at}.env"))
+                claim = claim_of(source.storage_uri or "")
+                if claim is not None and is_object_name(claim):
+                    mount_claim(pods, container, claim, read_only=True, origin=trainjob(f"{at}.storageUri"))
                 if source.secret_ref is not None:
                     secret = {"secretRef": {"name": source.secret_ref.get("name", "")}}
                     container.add_env_from(secret, origin=trainjob(f"{at}.secretRef"))
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
         """Require a replicated job and container for each initializer; warn if what it fetches would be lost."""
-        del old
         for part, source, ancestor in _wanted(plan):
+            claim = claim_of(source.storage_uri or "")
+            if old is None and claim is not None and not is_object_name(claim):
+                yield Finding(
+                    f"spec.initializer.{part}.storageUri",
+                    f"{claim[:63]!r} cannot be the name of a claim: write pvc://CLAIM/path with the name of a "
+                    "PersistentVolumeClaim of this namespace",
+                )
             pods = _job_for(plan.pod_sets, ancestor)
             if pods is None:
                 yield Finding(

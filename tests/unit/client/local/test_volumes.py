@@ -43,6 +43,10 @@ def test_volumes_are_folders_with_files(tmp_path: Path) -> None:
     assert (own / "all/x/b").read_text() == "2"
     assert (tmp_path / "work/claims/claim").is_dir()
     assert (tmp_path / "host").is_dir()
+    for theirs in (own / "empty", tmp_path / "work/claims/claim"):
+        assert theirs.stat().st_mode & 0o777 == 0o777, "a container's user may be any"
+    for ours in (own / "map", own / "secret", tmp_path / "host"):
+        assert not ours.stat().st_mode & 0o022
     make(found.values(), str)  # a second time, over what is there
 
 

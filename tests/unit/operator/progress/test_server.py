@@ -19,6 +19,7 @@ from trainplane.kube.listener import ListenerSettings
 from trainplane.kube.resource import Key
 from trainplane.operator.progress.callers import Callers
 from trainplane.operator.progress.server import StatusServer
+from trainplane.operator.progress.training import Trainings
 from trainplane.operator.stores import Stores
 from trainplane.resources import JOB_SETS
 
@@ -39,10 +40,12 @@ class Scene:
         self.taken: list[tuple[Key, str, Any]] = []
         self.codes: list[int] = []
         self.synced = True
+        self.trainings = Trainings(self.cluster.pods)
         self.server = StatusServer(
             ListenerSettings(0, "127.0.0.1", **limits),
             Callers(self.cluster, self.cluster.pods, SystemClock()),
             self,  # type: ignore[arg-type] # as above
+            self.trainings,
             self.stores,
             tls=None,
             is_synced=lambda: self.synced,

@@ -41,6 +41,8 @@ class Volume:
     """By path below the folder."""
     make: bool = True
     """Whether to make the folder; a path of the machine's own may have to be there already."""
+    theirs: bool = False
+    """Whether it is for the containers to write to, as whatever user they run."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def volumes_of(pod: Tree, work: Path, claims: Iterable[str], sources: Sources) -
         InvalidError: one cannot be had here.
     """
     own = work / "pods" / pod["metadata"]["name"] / "volumes"
-    found = {name: Volume(work / "claims" / name) for name in claims}
+    found = {name: Volume(work / "claims" / name, theirs=True) for name in claims}
     for entry in pod["spec"].get("volumes") or ():
         found[entry["name"]] = _volume(entry, own / entry["name"], pod, sources)
     return found
@@ -86,8 +88,10 @@ def mounts_of(container: Tree, volumes: Mapping[str, Volume], place: str) -> lis
 def make(volumes: Iterable[Volume], translate: Callable[[str], str]) -> None:
     """Make the folders and write the files; `translate` puts this machine's addresses and paths into texts."""
     for volume in volumes:
-        if volume.make:
+        if volume.make and not volume.source.exists():
             volume.source.mkdir(parents=True, exist_ok=True)
+            if volume.theirs:
+                volume.source.chmod(0o777)  # others of this machine do not get as far as here
         for path, file in volume.files.items():
             target = volume.source / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +112,7 @@ def _volume(entry: Tree, folder: Path, pod: Tree, sources: Sources) -> Volume:
     name = entry["name"]
     place = f"volumes[name={name}]"
     if "emptyDir" in entry or "ephemeral" in entry or len(entry) == 1:
-        return Volume(folder)
+        return Volume(folder, theirs=True)
     if "hostPath" in entry:
         path = entry["hostPath"]
         return Volume(Path(path["path"]), make=path.get("type") in _HOST_PATHS_TO_MAKE)
