@@ -3,6 +3,9 @@
 As soon as a pod has ended badly, the end of its log is asked for and cut to the telling lines; `explain` names the
 cause, and of several pods the one that the others died of. Logs are read few at a time and few per TrainJob, within
 seconds, and cannot hold up or fail a reconcile: without one, the exit code and the termination message still tell.
+
+A kubelet may tell of a container's end before the runtime wrote its last lines. So a log that explains nothing is read
+again with the next reconcile, for a moment after the end was first seen; until then the judgement is not settled.
 """
 
 from __future__ import annotations
@@ -38,21 +41,34 @@ SECONDS: Final = 3.0
 """How long a log may take: a kubelet that is lost does not answer at all."""
 AT_ONCE: Final = 8
 """Logs that are read at a time: a rack that fails brings hundreds of faults in a second."""
+LAST_LINES_SECONDS: Final = 1.0
+"""How long after an end was first seen its log may still grow: containerd copies a container's output by itself."""
 PER_ATTEMPT: Final = 6
 """Ends that are looked at in one attempt of a TrainJob. The first pods to fail tell; the others fail for their loss."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Judgement:
+    """What an end was found to be."""
+
+    fault: FirstFault | None
+    since: float
+    """When the end was first looked at, by the monotonic clock."""
+    is_settled: bool
+    """Whether its log would tell no more if it were read again."""
+
+
 @dataclass
 class Evidence:
-    """Reads and judges how pods ended. Remembers which logs it has read, and nothing else."""
+    """Reads and judges how pods ended. Remembers what it found, and nothing else."""
 
     client: Client
     pods: PodMirror
     clock: Clock
     reads_logs: bool = True
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
-    _judged: dict[Key, dict[str, FirstFault | None]] = field(default_factory=dict)
-    """Of TrainJobs that had faults: what each end was found to be."""
+    _judged: dict[Key, dict[str, _Judgement]] = field(default_factory=dict)
+    """Of TrainJobs that had faults: by what tells one end from another."""
 
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
@@ -65,22 +81,32 @@ class Evidence:
             return kept
         before = self._judged.get(key, {})
         attempt = f"{damaged[0].attempt} "
-        judged = {mark: fault for mark, fault in before.items() if mark.startswith(attempt)}
+        judged = {mark: one for mark, one in before.items() if mark.startswith(attempt)}
         for pod in damaged:
             mark = attempt + _mark(pod)
-            if mark not in judged and len(judged) < PER_ATTEMPT:
-                judged[mark] = await self._judge(pod)
+            earlier = judged.get(mark)
+            if (earlier is None and len(judged) < PER_ATTEMPT) or (earlier is not None and not earlier.is_settled):
+                judged[mark] = await self._judge(pod, earlier)
         self._judged[key] = judged
-        return faults.first([one for one in (kept, *judged.values()) if one is not None])
+        found = [one.fault for one in judged.values()]
+        if kept is not None and not any(one is not None and _is_same_end(one, kept) for one in found):
+            found.append(kept)
+        return faults.first([one for one in found if one is not None])
 
-    async def _judge(self, pod: SeenPod) -> FirstFault | None:
+    def is_settled(self, key: Key) -> bool:
+        """Return whether nothing that was judged of a TrainJob would be judged better a moment later."""
+        return all(one.is_settled for one in self._judged.get(key, {}).values())
+
+    async def _judge(self, pod: SeenPod, earlier: _Judgement | None) -> _Judgement:
+        now = self.clock.monotonic()
+        since = now if earlier is None else earlier.since
         tree = self.pods.tree(pod)
-        if tree is None:
-            return None
-        fault = faults.fault_of(tree)
-        if fault is None or not fault.container or not self.reads_logs:
-            return fault
-        return faults.fault_of(tree, await self._tail(pod, fault.container)) or fault
+        bare = None if tree is None else faults.fault_of(tree)
+        if tree is None or bare is None or not bare.container or not self.reads_logs:
+            return _Judgement(bare, since, is_settled=True)
+        fault = faults.fault_of(tree, await self._tail(pod, bare.container)) or bare
+        explained = fault.cause != bare.cause or faults.is_sure(fault)
+        return _Judgement(fault, since, is_settled=explained or now - since >= LAST_LINES_SECONDS)
 
     async def _tail(self, pod: SeenPod, container: str) -> list[str]:
         """Return the last lines of a container's run that ended badly; none if they cannot be had."""
@@ -97,6 +123,10 @@ class Evidence:
         except (KubeError, TimeoutError) as error:
             log.info("log not read", extra={"pod": f"{meta.namespace}/{meta.name}", "why": str(error)})
         return [line.decode(errors="replace") for line in kept]
+
+
+def _is_same_end(one: FirstFault, other: FirstFault) -> bool:
+    return (one.pod, one.container, one.restart, one.time) == (other.pod, other.container, other.restart, other.time)
 
 
 def _counts(pod: SeenPod) -> bool:

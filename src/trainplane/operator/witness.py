@@ -100,7 +100,8 @@ class Witness:
         """Return whether a TrainJob is about to fail by its JobSet without a cause that may still come."""
         if is_finished(before.conditions) or not is_true(after.conditions, names.FAILED):
             return False
-        if after.first_fault is not None and after.first_fault.restart == restarts:
+        told = after.first_fault is not None and after.first_fault.restart == restarts
+        if told and self.evidence.is_settled(key):
             return False
         now = self.clock.monotonic()  # the JobSet's own clock may be another
         return now - self._failing.setdefault(key, now) < LATE_SECONDS

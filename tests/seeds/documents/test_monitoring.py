@@ -33,12 +33,11 @@ pytestmark = pytest.mark.skipif(not documents(), reason="the documents do not li
 _PROGRAM: Final = f"""
 echo begins
 case $WHAT in
-fail) echo "NCCL error: unhandled system error" >&2; sleep 1; exit 3 ;;
+fail) echo "NCCL error: unhandled system error" >&2; exit 3 ;;
 wait) {WAITING} ;;
 esac
 echo ends
 """
-"""A second before the end: containerd may tell of it before it has written what came by standard error."""
 _IMAGE: Final = "registry.invalid/none:1"
 
 

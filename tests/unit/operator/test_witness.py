@@ -9,7 +9,7 @@ import pytest
 from tests.unit.operator.objects import BROKEN, COMPLETED, counts, train_job
 from tests.unit.operator.world import World, started
 from trainplane.kube.controller import RequeueAfter
-from trainplane.operator.evidence import LINES, PER_ATTEMPT
+from trainplane.operator.evidence import LAST_LINES_SECONDS, LINES, PER_ATTEMPT
 from trainplane.operator.status import UNHURRIED_SECONDS
 from trainplane.operator.trainjob import EARLY_SECONDS
 from trainplane.operator.witness import LATE_SECONDS
@@ -102,6 +102,31 @@ async def test_a_jobset_that_failed_waits_for_its_pods_and_not_for_long() -> Non
     await world.settle()
     assert message(world) == "jobset failed due to one or more job failures"
     assert status(world)["phase"] == "Failed"
+
+
+async def test_last_lines_that_come_after_the_end_was_told_still_explain_it() -> None:
+    """Found in CI: containerd had not written standard error when the kubelet told of the end."""
+    world = await started()
+    name = world.pod_says(1, phase="Failed", exit_code=1)
+    world.client.printed[name] = "epoch 1\n"
+    failed(world)
+    world.sync()
+    assert await world.reconcile() == RequeueAfter(EARLY_SECONDS)
+    world.client.printed[name] = TRACEBACK
+    await world.settle()
+    assert "KeyError: 'lr'" in message(world)
+
+
+async def test_a_log_that_explains_nothing_is_not_waited_for_long() -> None:
+    world = await started()
+    world.client.printed[world.pod_says(1, phase="Failed", exit_code=1)] = "epoch 1\n"
+    failed(world)
+    world.sync()
+    assert await world.reconcile() == RequeueAfter(EARLY_SECONDS)
+    await world.clock.advance(LAST_LINES_SECONDS)
+    await world.settle()
+    assert status(world)["phase"] == "Failed"
+    assert status(world)["firstFault"]["log"] == ["epoch 1"]
 
 
 async def test_a_jobset_that_goes_by_itself_is_not_waited_for() -> None:
