@@ -1,17 +1,21 @@
-"""The resources that we read and write: the trainer's, JobSet's, Kueue's, Kubernetes'. One table for all rooms.
+"""The resources that we read and write: the trainer's and its elders', JobSet's, Kueue's, Kubernetes'. One table for all.
 
 Kueue's objects stay plain trees: their schema is theirs, and we read a few fields of each.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.legacy.kinds import KINDS
 from trainplane.kube import resource
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trainplane.api.tree import Tree
 
 # --- the trainer and JobSet
@@ -25,6 +29,13 @@ JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", names.JOBSE
 HUB_TRAIN_JOBS: Final = Resource(names.HUB_GROUP, names.HUB_VERSION, "trainjobs", names.TRAIN_JOB)
 """The hub's view of TrainJobs, with `pods`, `events`, `log` and `queue` below each (docs/hub.md)."""
 
+# --- the older kinds
+
+LEGACY_JOBS: Final[Mapping[str, Resource]] = MappingProxyType(
+    {kind.name: Resource(names.LEGACY_GROUP, kind.version, kind.plural, kind.name) for kind in KINDS.values()}
+)
+"""The older kinds of jobs by their names, each in the version that is stored."""
+
 # --- Kueue
 
 _KUEUE: Final = (names.KUEUE_GROUP, names.KUEUE_VERSION)
@@ -36,9 +47,10 @@ RESOURCE_FLAVORS: Final = Resource(*_KUEUE, "resourceflavors", "ResourceFlavor",
 ADMISSION_CHECKS: Final = Resource(*_KUEUE, "admissionchecks", "AdmissionCheck", namespaced=False)
 MULTIKUEUE_CONFIGS: Final = Resource(*_KUEUE, "multikueueconfigs", "MultiKueueConfig", namespaced=False)
 MULTIKUEUE_CLUSTERS: Final = Resource(*_KUEUE, "multikueueclusters", "MultiKueueCluster", namespaced=False)
-WORKLOAD_PRIORITY_CLASSES: Final = Resource(
-    *_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False
+WORKLOAD_HORIZONTAL_POD_AUTOSCALERS: Final = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
 )
+PRIORITY_CLASSES: Final = Resource(*_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False)
 
 # --- Kubernetes
 
@@ -50,6 +62,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "
 JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 PODS: Final = resource.PODS
 SECRETS: Final = resource.SECRETS
+SERVICES: Final = Resource("", "v1", "services", "Service")
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
