@@ -120,6 +120,8 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
+        # The other side of the comparison of MPIJobs.
+        Engine("mpi-operator-oracle", {"mpi-operator-oracle": "."}),
         # What an admin installs our chart with.
         Engine(
             "helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, ldflags="-X helm.sh/helm/v4/internal/version.version=v4.3.1"
