@@ -120,6 +120,8 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
+        # The other side of the comparison of MPIJobs.
+        Engine("mpi-operator-oracle", {"mpi-operator-oracle": "."}),
         # What training-operator v1.9.3's own reconcilers make of a job, asked without a cluster.
         Engine("training-operator-oracle", {"training-operator-oracle": "."}),
         # What an admin installs our chart with.
