@@ -1,14 +1,18 @@
-"""Kubeflow's training operator v1.9.3 on a cluster: the Go controller of the older kinds, which ours takes over from."""
+"""Kubeflow's training operator v1.9.3 on a cluster: the Go controller of the older kinds that ours takes over from."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from lab.engines import binary, manifests
 from lab.images import reference as image
 from lab.webhooks import beside, documents
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab.cluster import Cluster
 
 ENGINE = "training-operator"
@@ -24,6 +28,8 @@ KINDS = {
 _SECRET = "training-operator-webhook-cert"  # noqa: S105 the name of one
 _SERVING = "/tmp/k8s-webhook-server/serving-certs"
 _PREFIX = "training"
+_MASTER = "{{.MasterAddr}}"
+"""What the operator puts in: its template is Go's."""
 _WEBHOOK_PORT = 9447
 _HEALTH_PORT = 8097
 
@@ -56,7 +62,9 @@ def install(cluster: Cluster, *, qps: int = 20, with_crds: bool = True) -> None:
         "--metrics-bind-address=0",
         f"--kube-api-qps={qps}",
         f"--kube-api-burst={qps * 2}",
-        f"--pytorch-init-container-image={image('python')}",
+        f"--pytorch-init-container-template-file={_init_container(cluster)}",
+        # As an admin starts it who runs mpi-operator for MPIJobs.
+        *(f"--enable-scheme={kind}" for kind in KINDS),
     ]
     cluster.start(ENGINE, command)
     wait_ready(cluster)
@@ -85,6 +93,15 @@ def wait_ready(cluster: Cluster) -> None:
 def _webhooks(cluster: Cluster) -> list[dict[str, Any]]:
     shipped = documents(manifests(ENGINE) / "manifests/base/webhook/manifests.yaml")
     return beside(cluster, shipped, prefix=_PREFIX, port=_WEBHOOK_PORT)
+
+
+def _init_container(cluster: Cluster) -> Path:
+    """Write down by what a worker awaits its master: the shipped way needs a program that the lab's images lack."""
+    waits = f"until getent hosts {_MASTER}; do sleep 0.5; done"
+    container = {"name": "init-pytorch", "image": image("python"), "command": ["sh", "-c", waits]}
+    path = cluster.folder / f"{ENGINE}-init.yaml"
+    path.write_text(yaml.safe_dump([container]))
+    return path
 
 
 def _mount_certificates(cluster: Cluster) -> None:
