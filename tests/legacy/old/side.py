@@ -60,7 +60,7 @@ def side(name: Name) -> Iterator[Side]:
             build_missing(["training-operator"])
             training_operator.install(cluster)
         else:
-            trainplane.install(cluster, legacy=tuple(training_operator.KINDS))
+            trainplane.install(cluster, older=tuple(training_operator.KINDS.values()))
         cluster.apply(*documents.home(USER), *_user())
 
     with profiles.node_with(install, f"legacy-{name}") as cluster, Sdk(kubeconfig(cluster), USER, OLD) as sdk:

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from lab import training_operator, trainplane
+from lab import jobset, training_operator, trainplane
 from lab.cluster import Cluster
 from lab.processes import wait_for
 from tests.fleet.api import Api
 from tests.legacy.old.members import Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 Tree = dict[str, Any]
 
@@ -35,6 +35,7 @@ class Stage:
         self.api = Api(self.cluster)
         self._fences = count()
         try:
+            jobset.install(self.cluster)
             training_operator.install(self.cluster, qps=_QPS)
             self._make_namespace(_FENCES)
         except BaseException:
@@ -50,7 +51,7 @@ class Stage:
     def to_ours(self) -> None:
         """Stop the old operator and start ours, as an admin would: webhooks and CRDs too."""
         training_operator.stop(self.cluster)
-        trainplane.install(self.cluster, qps=_QPS, legacy=tuple(training_operator.KINDS))
+        trainplane.install(self.cluster, qps=_QPS, older=tuple(training_operator.KINDS.values()))
         self.settle()
 
     def to_old(self) -> None:
@@ -91,7 +92,7 @@ class Stage:
         found = {member.name: self.api.get(_plural(member), namespace, member.name) for member in members}
         return {name: job for name, job in found.items() if job}
 
-    def tell(self, namespace: str, stories: dict[Member, tuple[str, ...]]) -> None:
+    def tell(self, namespace: str, stories: Mapping[Member, tuple[str, ...]]) -> None:
         """Do to each job what its story says, in order; to several jobs at once."""
 
         def one(member: Member) -> None:
