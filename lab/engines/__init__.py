@@ -123,6 +123,8 @@ ENGINES: dict[str, Engine] = {
         ),
         # What training-operator v1.9.3's own reconcilers make of a job, asked without a cluster.
         Engine("training-operator-oracle", {"training-operator-oracle": "."}),
+        # The other side of the comparison of MPIJobs.
+        Engine("mpi-operator-oracle", {"mpi-operator-oracle": "."}),
         # What an admin installs our chart with.
         Engine(
             "helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, ldflags="-X helm.sh/helm/v4/internal/version.version=v4.3.1"
