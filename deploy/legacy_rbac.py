@@ -46,8 +46,8 @@ def _of_jobs(kind: Kind) -> Need:
 
 def _gang(name: str, group: str) -> Need:
     return Need(_JOBS, (
-        Grant(f"Gangs of {name}", "jobs", group, ("podgroups",), ("watch", "create", "patch"),
-              seldom={**_UNSTREAMED, **_TAKEN, "delete": "the job is suspended or over"}),
+        Grant(f"Gangs of {name}", "jobs", group, ("podgroups",), (),
+              seldom=dict.fromkeys(("list", "watch", "get", "create", "patch", "delete"), "where jobs are gangs")),
     ), gang=name)  # fmt: skip
 
 
