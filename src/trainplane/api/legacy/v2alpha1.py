@@ -1,10 +1,10 @@
 """The older TrainJob shape of documents, `kubeflow.org/v2alpha1`: a TrainJob with or without a runtime, and runtimes.
 
 **What they are called.** Their kinds are those of today's API: TrainJob, TrainingRuntime, ClusterTrainingRuntime. The
-resources behind them are not: `v2alpha1trainjobs`, one of them a `v2alpha1trainjob`. kubectl finds a resource by plural,
-singular and kind, and among groups it takes the first that has it, which is this one: with the plural `trainjobs` here,
-`kubectl get trainjobs` would show no TrainJob of today's. `kubectl apply` finds a resource by apiVersion and kind, so
-the documents' files work whatever the plural is.
+resources behind them are not: `v2alpha1trainjobs`, one of them a `v2alpha1trainjob`. kubectl finds a resource by its
+plural, singular and kind, and among groups it takes the first that has it, which is this one: with the plural
+`trainjobs` here, `kubectl get trainjobs` would show no TrainJob of today's. `kubectl apply` finds a resource by
+apiVersion and kind, so the documents' files work whatever the plural is.
 
 **What they say.** Only what today's objects can say, in the documents' words, so a TrainJob of this shape is lowered
 without loss (`legacy.older`). What today's TrainJob holds fixed is fixed here by the same rules: an edit that could not
@@ -17,12 +17,12 @@ from msgspec import field
 
 from trainplane.api import names, runtime, trainjob
 from trainplane.api.declaration import IMMUTABLE, Envelope, Field, Rule, always, keyed
+from trainplane.api.legacy import names as legacy_names
 from trainplane.api.meta import Condition, ObjectMeta
 from trainplane.api.patches import TargetedPodSpecOverride
 from trainplane.api.tree import Tree
 
-VERSION: Final = "v2alpha1"
-API_VERSION: Final = f"{names.LEGACY_GROUP}/{VERSION}"
+API_VERSION: Final = f"{names.LEGACY_GROUP}/{legacy_names.V2ALPHA1}"
 
 TRAIN_JOBS: Final = "v2alpha1trainjobs"
 TRAINING_RUNTIMES: Final = "v2alpha1trainingruntimes"
