@@ -24,10 +24,6 @@ from trainplane.api.tree import Tree
 
 API_VERSION: Final = f"{names.LEGACY_GROUP}/{legacy_names.V2ALPHA1}"
 
-TRAIN_JOBS: Final = "v2alpha1trainjobs"
-TRAINING_RUNTIMES: Final = "v2alpha1trainingruntimes"
-CLUSTER_TRAINING_RUNTIMES: Final = "v2alpha1clustertrainingruntimes"
-
 MANAGED_BY_TRAINER: Final = "kubeflow.org/trainjob-controller"
 """How this shape spells the controller that runs a TrainJob here."""
 

@@ -73,6 +73,11 @@ def runtime_name(runtime: str) -> str:
     return f"{_RUNTIME}{runtime}"
 
 
+def meant_by(runtime: str) -> tuple[str, ...]:
+    """Return the names by which TrainJobs may mean one of today's runtimes: its own, and that of what it is made of."""
+    return (runtime, runtime.removeprefix(_RUNTIME)) if runtime.startswith(_RUNTIME) else (runtime,)
+
+
 def judge(job: Document[v2alpha1.TrainJob]) -> tuple[Finding, ...]:
     """Return why a TrainJob cannot be lowered; nothing if it can.
 
