@@ -52,7 +52,11 @@ def _gang(name: str, group: str) -> Need:
 
 
 _JOBS: Final = tuple(kind.plural for kind in KINDS.values())
-_OLDER: Final = ("v2alpha1trainjobs", "v2alpha1trainingruntimes", "v2alpha1clustertrainingruntimes")
+_OLDER: Final = (
+    names.V2ALPHA1_TRAIN_JOBS,
+    names.V2ALPHA1_TRAINING_RUNTIMES,
+    names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES,
+)
 
 NEEDS: Final = (
     *map(_of_jobs, KINDS.values()),
