@@ -273,7 +273,9 @@ class _Drawing:
             conditions.append(self._condition(kind, names.SUSPENDED))
         if case.stage == "over":
             end = self.chance.choice([names.SUCCEEDED, names.FAILED])
-            conditions[1:] = [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            conditions[1:] = (
+                [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            )
             conditions.append(self._condition(kind, end))
             status["completionTime"] = self._ago(1)
         return status

@@ -94,7 +94,9 @@ def _code(pod: Tree) -> int | None:
 def _has_final_code(found: Difference) -> bool:
     """Return whether a pod failed with an exit code that its policy does not try again."""
     return any(
-        policy == names.RESTART_EXIT_CODE and pod["status"]["phase"] == "Failed" and (_code(pod) or SIGNALLED) < SIGNALLED
+        policy == names.RESTART_EXIT_CODE
+        and pod["status"]["phase"] == "Failed"
+        and (_code(pod) or SIGNALLED) < SIGNALLED
         for _, policy, pod in found.pods()
     )
 
@@ -297,7 +299,10 @@ def _has_no_server(found: Difference) -> bool:
 
 DECLARED: Final[dict[str, tuple[str, Callable[[Difference], bool]]]] = {
     "wait": ("a worker waits for its master's address by a script of our own", _waits_otherwise),
-    "logs": ("pods that ended are kept when a limit stops a job, so that their logs can be read", _is_kept_for_its_logs),
+    "logs": (
+        "pods that ended are kept when a limit stops a job, so that their logs can be read",
+        _is_kept_for_its_logs,
+    ),
     "stopped-counts": ("the counts of a job that a limit stopped are those of its end", _is_counted_when_stopped),
     "withdrawn": ("a job that ended or is suspended is not Restarting, and says since when it is not", _is_withdrawn),
     "end-first": ("nothing is made or restarted in the look that ends a job", _ends_before_anything_is_made),
@@ -305,7 +310,10 @@ DECLARED: Final[dict[str, tuple[str, Callable[[Difference], bool]]]] = {
     "earlier-run": ("pods still going from before a resume do not fail or restart the job", _is_of_earlier_run),
     "restart": ("TFJob and XGBoostJob restart pods as restartPolicy says", _restarts_as_its_policy_says),
     "in-passing": ("an XGBoostJob that was never seen running does not say that it was", _runs_in_passing),
-    "completion": ("a job that failed by an exit code has a completionTime, so it can expire", _has_its_completion_time),
+    "completion": (
+        "a job that failed by an exit code has a completionTime, so it can expire",
+        _has_its_completion_time,
+    ),
     "leader": ("a job is done when its leader is, whatever the others do then", _is_done_with_its_leader),
     "final": ("a TFJob fails with a pod that is not restarted, though another restarts", _fails_while_another_restarts),
     "whoever": ("a job of which a pod is restarted is Restarting, whoever leads", _restarts_whoever_leads),
