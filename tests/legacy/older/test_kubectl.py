@@ -66,7 +66,7 @@ def test_a_name_as_kubectl_prints_it_leads_to_todays_and_of_older_ones_nowhere(b
     assert "ours" in both.fresh("get", printed)
     printed = both.fresh("get", "v2alpha1trainjobs", "older", "--output=name").strip()
     assert "doesn't have a resource type" in both.fresh("get", printed, check=False)
-    assert "older" in both.fresh("get", printed.replace("trainjob", "TrainJob"))
+    assert "older" in both.fresh("get", "TrainJob.v2alpha1.kubeflow.org/older")
 
 
 @pytest.mark.parametrize("kind", WORDS)

@@ -24,6 +24,10 @@ _TIME: Final = "2026-01-01T00:00:00Z"
 class Teammate(User):
     """A user, at home in a namespace."""
 
+    def elsewhere(self, namespace: str) -> Teammate:
+        """Return the same user in another namespace."""
+        return Teammate(self.cluster, namespace)
+
     def fresh(self, *arguments: str, check: bool = True) -> str:
         """Return what a kubectl prints that has never asked this API server what it has."""
         with tempfile.TemporaryDirectory() as folder:

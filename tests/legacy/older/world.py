@@ -42,7 +42,7 @@ def runtime(api: str, name: str, *, kind: str = "ClusterTrainingRuntime", **meta
         "name": "node",
         "template": {
             "metadata": {"labels": {ANCESTOR: "trainer"}},
-            "spec": {"template": {"spec": {"containers": [container]}}},
+            "spec": {"backoffLimit": 0, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
         },
     }
     metadata = {"name": name, "labels": {"trainer.kubeflow.org/framework": "torch"}, **meta}
