@@ -5,13 +5,18 @@ Kueue's objects stay plain trees: their schema is theirs, and we read a few fiel
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.legacy.kinds import KINDS
 from trainplane.kube import resource
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from trainplane.api.tree import Tree
 
 # --- the trainer and JobSet
@@ -24,6 +29,22 @@ CLUSTER_TRAINING_RUNTIMES: Final = Resource(
 JOB_SETS: Final = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", names.JOBSET)
 HUB_TRAIN_JOBS: Final = Resource(names.HUB_GROUP, names.HUB_VERSION, "trainjobs", names.TRAIN_JOB)
 """The hub's view of TrainJobs, with `pods`, `events`, `log` and `queue` below each (docs/hub.md)."""
+
+# --- the older kinds
+
+LEGACY_JOBS: Final[Mapping[str, Resource]] = MappingProxyType(
+    {kind.name: Resource(names.LEGACY_GROUP, kind.version, kind.plural, kind.name) for kind in KINDS.values()}
+)
+"""The older kinds of jobs by their names, each in the version that is stored."""
+
+# --- the older TrainJob shape
+
+_OLDER: Final = (names.LEGACY_GROUP, legacy_names.V2ALPHA1)
+OLDER_TRAIN_JOBS: Final = Resource(*_OLDER, legacy_names.V2ALPHA1_TRAIN_JOBS, names.TRAIN_JOB)
+OLDER_TRAINING_RUNTIMES: Final = Resource(*_OLDER, legacy_names.V2ALPHA1_TRAINING_RUNTIMES, names.TRAINING_RUNTIME)
+OLDER_CLUSTER_TRAINING_RUNTIMES: Final = Resource(
+    *_OLDER, legacy_names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES, names.CLUSTER_TRAINING_RUNTIME, namespaced=False
+)
 
 # --- Kueue
 
@@ -50,8 +71,10 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "
 JOBS: Final = Resource("batch", "v1", "jobs", "Job")
 PODS: Final = resource.PODS
 SECRETS: Final = resource.SECRETS
+SERVICES: Final = Resource("", "v1", "services", "Service")
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+HORIZONTAL_POD_AUTOSCALERS: Final = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
