@@ -82,6 +82,7 @@ class _Look:
         elif self.job.policy.get("cleanPodPolicy") == names.CLEAN_RUNNING:
             self._clean(pod for pod in self.pods.values() if phase(pod) not in _ENDED)
         self._leave_gang()
+        self._stop_scaling()
         if self.status.has(names.SUCCEEDED):
             self.status.stop_counting(as_succeeded=True)
         left = self._seconds_to_live()
@@ -91,8 +92,7 @@ class _Look:
         self._clean(self.pods.values())
         self._remove(self.services.values())
         self._leave_gang()
-        scaler = autoscaler.autoscaler_of(self.job, self.seen)
-        self._remove([scaler] if scaler else [])
+        self._stop_scaling()
         self.status.stop_counting(as_succeeded=False)
         message = "runPolicy.suspend is set: pods are stopped or not started"
         if self.status.has(names.RUNNING):
@@ -120,14 +120,16 @@ class _Look:
         final = [one for one in counted.failed if self._is_final(one)]
         if self.framework.is_done(self.job, counted):
             self.status.end(names.SUCCEEDED, self._success(counted))
-        elif final:
+            return self._decision()
+        leading = self.framework.leaders(self.job)
+        if any(counted.counts[one].active for one in leading) and not (restarted and not final):
+            self.status.state(names.RUNNING, f"{' and '.join(leading)} pods run")
+        if final:
             self.status.end(names.FAILED, _failure(self.job, final))
-        else:
-            self._make()
-            self._restart(restarted)
-            if not restarted and any(counted.counts[one].active for one in self.framework.leaders(self.job)):
-                self.status.state(names.RUNNING, f"{' and '.join(self.framework.leaders(self.job))} pods run")
-            self.status.events += news.of_pods(self.pods.values())
+            return self._decision()
+        self._make()
+        self._restart(restarted)
+        self.status.events += news.of_pods(self.pods.values())
         return self._decision(again=self._seconds_left())
 
     # -- their parts
@@ -207,6 +209,10 @@ class _Look:
         if self.settings.gang:
             group = gangs.group_of(self.job, self.seen, self.settings)
             self._remove([group] if group else [])
+
+    def _stop_scaling(self) -> None:
+        scaler = autoscaler.autoscaler_of(self.job, self.seen)
+        self._remove([scaler] if scaler else [])
 
     def _remove(self, doomed: Iterable[Tree]) -> None:
         refs = [_ref(one) for one in doomed if not is_terminating(one)]

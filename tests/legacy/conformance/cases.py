@@ -59,7 +59,7 @@ class Case:
 
 def draw(number: int, now: datetime) -> Case:
     """Return the case of a number, as it would be now."""
-    return _Drawing(random.Random(number), now).case(number)
+    return _Drawing(random.Random(number), now).case(number)  # noqa: S311 chance, not secrets
 
 
 class _Drawing:
@@ -135,7 +135,7 @@ class _Drawing:
             found["restartPolicy"] = self.chance.choice(names.RESTART_POLICIES)
         return found
 
-    def _template(self, kind: Kind) -> Tree:
+    def _container(self, kind: Kind) -> Tree:
         container: Tree = {"name": kind.container, "image": "images.example/train:1", "command": ["python", "train.py"]}
         if self._maybe(0.3):
             container["ports"] = [{"name": kind.port_name, "containerPort": self.chance.choice([5000, 6000])}]
@@ -147,7 +147,10 @@ class _Drawing:
             container["resources"] = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"cpu": "2"}}
         elif self._maybe(0.3):
             container["resources"] = {"limits": {"cpu": "3", "nvidia.com/gpu": "1"}}
-        spec: Tree = {"containers": [container]}
+        return container
+
+    def _template(self, kind: Kind) -> Tree:
+        spec: Tree = {"containers": [self._container(kind)]}
         if self._maybe(0.2):
             spec["containers"].insert(self.chance.randint(0, 1), {"name": "sidecar", "image": "images.example/side:1"})
         if self._maybe(0.15):
@@ -216,10 +219,11 @@ class _Drawing:
     # -- what there is of it
 
     def _members(self, case: Case, name: str, count: int) -> None:
-        beyond = self._maybe(0.08)
+        # With one more that is active, the old operator takes a pod that failed for none of backoffLimit's concern.
+        beyond = "backoffLimit" not in case.job["spec"]["runPolicy"] and self._maybe(0.1)
         for index in range(count + beyond):
-            if self._maybe(0.85):
-                case.pods.append(self._pod(case, name, index))
+            if index >= count or self._maybe(0.85):
+                case.pods.append(self._pod(case, name, index, is_beyond=index >= count))
             if self._maybe(0.9):
                 case.services.append({"apiVersion": "v1", "kind": "Service", **self._owned(case, name, index)})
 
@@ -242,9 +246,11 @@ class _Drawing:
             }
         }
 
-    def _pod(self, case: Case, name: str, index: int) -> Tree:
+    def _pod(self, case: Case, name: str, index: int, *, is_beyond: bool) -> Tree:
         phase = self.chance.choice(["Pending", "Running", "Running", "Running", "Running", "Succeeded", "Failed"])
         pod = {"apiVersion": "v1", "kind": "Pod", **self._owned(case, name, index)}
+        if is_beyond:
+            return {**pod, "status": {"phase": "Running"}}
         if self._maybe(0.5 if case.stage == "resumed" else 0.07):
             pod["metadata"]["deletionTimestamp"] = written(self.now)
         state: Tree = {"running": {"startedAt": self._ago(4)}}
@@ -273,7 +279,9 @@ class _Drawing:
             conditions.append(self._condition(kind, names.SUSPENDED))
         if case.stage == "over":
             end = self.chance.choice([names.SUCCEEDED, names.FAILED])
-            conditions[1:] = [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            conditions[1:] = (
+                [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            )
             conditions.append(self._condition(kind, end))
             status["completionTime"] = self._ago(1)
         return status

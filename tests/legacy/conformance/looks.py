@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lab.engines import binary
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _TIMES = ("startTime", "completionTime", "lastReconcileTime")
 _STAMPS = ("lastUpdateTime", "lastTransitionTime")
-_SECONDS = 120
+_SECONDS = 300
+_NOW = timedelta(minutes=30)
+"""What is younger was written by a look: no time of a case is."""
 
 
 def ask_oracle(cases: Sequence[Case]) -> list[list[Tree]]:
@@ -62,6 +64,8 @@ def _look(case: Case, given: Tree) -> Tree:
     found["written"] = {_kind(one): _object(one) for one in given["written"] or ()}
     found["deleted"] = dict.fromkeys(given["deleted"] or (), True)
     found["status"] = _status(given["status"] or case.job.get("status") or {})
+    counts = found["status"].get("replicaStatuses", {})
+    found["status"]["replicaStatuses"] = {name: counts.get(name, {}) for name in case.kind.types}
     return found
 
 
@@ -94,8 +98,7 @@ def _condition(condition: Tree) -> Tree:
 
 def _moment(text: str) -> str:
     moment = read_moment(text)
-    is_now = moment is not None and (datetime.now(UTC) - moment).total_seconds() < _SECONDS + 60
-    return "now" if is_now else text
+    return "now" if moment is not None and datetime.now(UTC) - moment < _NOW else text
 
 
 def _pruned(tree: Any) -> Any:
