@@ -1,0 +1,220 @@
+"""From one older job to a Migration: read, convert, judge by admission, render both, compare.
+
+    older job ─► draft ─► TrainJob (+ TrainingRuntime) ─► schema, admission ─► pods of both ─► Migration
+                  └──────────────── RefusedError, with every reason ────────────────┘
+
+Nothing is promised that was not judged: a result that admission would refuse, or whose pods differ in a way that no
+note announces, is refused here.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from trainplane.admission import default_trainjob, validate_runtime, validate_trainjob
+from trainplane.admission.schema_validation import judge
+from trainplane.api import document, names
+from trainplane.api import tree as trees
+from trainplane.api.crds.schema import schema_of
+from trainplane.api.errors import DecodeError
+from trainplane.api.legacy import kinds
+from trainplane.api.legacy import names as old
+from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
+from trainplane.api.trainjob import TrainJob
+from trainplane.legacy.migrate import run_policy, torch
+from trainplane.legacy.migrate.comparison import compare
+from trainplane.legacy.migrate.draft import begin
+from trainplane.legacy.migrate.mpi import take_mpi, take_v1
+from trainplane.legacy.migrate.nodes import settle, take_nodes
+from trainplane.legacy.migrate.outcome import Migration, RefusedError
+from trainplane.legacy.migrate.pods import pods_of_job, pods_of_trainjob
+from trainplane.legacy.migrate.roles import roles_of
+from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name, shipped_runtime
+from trainplane.legacy.migrate.tensorflow import take_tensorflow
+from trainplane.render.findings import Finding, written
+from trainplane.render.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from trainplane.api.legacy.kinds import Kind
+    from trainplane.api.tree import Tree
+    from trainplane.legacy.migrate.draft import Draft
+    from trainplane.legacy.migrate.roles import Role
+    from trainplane.render.plan import Runtime
+
+SPEC_FIELDS: Final = {
+    kinds.PYTORCH.name: {"nprocPerNode", "elasticPolicy"},
+    kinds.TENSORFLOW.name: {"successPolicy", "enableDynamicWorker"},
+    kinds.XGBOOST.name: set[str](),
+    kinds.PADDLE.name: {"elasticPolicy"},
+    kinds.JAX.name: set[str](),
+    kinds.MPI.name: {
+        "slotsPerWorker",
+        "runLauncherAsWorker",
+        "sshAuthMountPath",
+        "launcherCreationPolicy",
+        "mpiImplementation",
+        "cleanPodPolicy",
+        "mainContainer",
+    },
+}
+"""Fields of each kind's spec beside runPolicy and the replica specs."""
+_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""The time that admission stamps on patches: of no account, for the API server's stamps are taken."""
+_SAMPLE: Final = {"namespace": "default", "uid": "00000000-0000-0000-0000-000000000000"}
+
+
+def migrate(source: Any, *, gang: str = "") -> Migration:
+    """Move one older job.
+
+    Args:
+        source: the job, as a file or an API server has it.
+        gang: the scheduler of the old operator's `--gang-scheduler-name`: volcano, coscheduling, or nobody.
+
+    Raises:
+        RefusedError: it cannot be moved; every reason that was found.
+    """
+    kind = _kind(source)
+    try:
+        draft = _draft(kind, source, gang)
+        notes_of_names(source, draft)
+        return _proven(kind, source, draft)
+    except RecursionError as error:
+        raise RefusedError([Finding("spec", "is nested too deep to be read")]) from error
+
+
+def _kind(source: Any) -> Kind:
+    api_version, name = trees.text(source, "apiVersion"), trees.text(source, "kind")
+    kind = kinds.KINDS.get(name or "")
+    versions = {old.V1, kind.version} if kind else set()
+    if kind is None or api_version not in {f"{old.GROUP}/{version}" for version in versions}:
+        known = ", ".join(kinds.KINDS)
+        raise RefusedError([Finding("kind", f"must be one of {known}, in group {old.GROUP} of a version that it has")])
+    return kind
+
+
+def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
+    framework = FRAMEWORKS[kind.name]
+    draft = begin(kind, source, framework=framework, shipped=shipped_name(framework))
+    spec = trees.fields(source, "spec")
+    unknown = sorted(spec.keys() - SPEC_FIELDS[kind.name] - {"runPolicy", kind.specs})
+    if unknown:
+        raise RefusedError([Finding(f"spec.{unknown[0][:63]}", f"is no field of a {kind.name}: leave it out")])
+    roles = roles_of(kind, source, draft)
+    backoff = run_policy.backoff_limit(source)
+    if kind is kinds.MPI:
+        take_mpi(spec, roles, draft, backoff=backoff)
+        if source["apiVersion"] != kind.api_version:
+            take_v1(draft)
+    elif kind is kinds.TENSORFLOW:
+        take_tensorflow(spec, roles, draft, backoff=backoff)
+    elif kind is kinds.PYTORCH:
+        _take_torch(spec, roles, draft, backoff)
+    else:
+        take_nodes(roles, draft, backoff=backoff)
+    if kind is kinds.PADDLE:
+        _take_paddle_elastic(spec, draft)
+    pods = sum(role.count for role in roles)
+    run_policy.take_run_policy(spec.get("runPolicy"), draft, gang=gang or _gang_of(roles), pods=pods)
+    settle(draft)
+    return draft
+
+
+def _take_torch(spec: Tree, roles: list[Role], draft: Draft, backoff: int | None) -> None:
+    processes = torch.processes_of(spec)
+    take_nodes(roles, draft, backoff=backoff, nproc=processes)
+    torch.take_elastic(spec.get("elasticPolicy"), roles, draft)
+    torch.take_processes(spec, processes, draft)
+
+
+def _take_paddle_elastic(spec: Tree, draft: Draft) -> None:
+    for field in sorted(trees.fields(spec, "elasticPolicy")):
+        text = "the nodes of a TrainJob with Paddle are fixed: trainer.numNodes says how many"
+        draft.note(f"spec.elasticPolicy.{field[:63]}", "left out", text)
+
+
+def _gang_of(roles: list[Role]) -> str:
+    """Return the gang scheduler that the pods name; the old operator wrote it there itself if they named none."""
+    schedulers = {trees.text(role.template, "spec", "schedulerName") for role in roles}
+    if run_policy.VOLCANO in schedulers:
+        return run_policy.VOLCANO
+    return run_policy.COSCHEDULING if "scheduler-plugins-scheduler" in schedulers else ""
+
+
+def notes_of_names(source: Tree, draft: Draft) -> None:
+    """Note where a job speaks of its pods by their old names: nobody has those any more."""
+    types = "|".join(one.lower() for one in draft.kind.types)
+    pattern = re.compile(rf"\b{re.escape(draft.name)}-(?:{types})-\d")
+    for path, text in _texts(trees.fields(source, "spec"), ("spec",)):
+        if pattern.search(text):
+            first = names.pod_hostname(draft.name, draft.order[0], 0, 0)
+            problem = f"speaks of a pod by its old name: the first one is {first}.{draft.name} now. Write that there"
+            draft.note(written(path), "changed", problem)
+
+
+def _texts(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(tree, str):
+        yield path, tree
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            yield from _texts(value, (*path, key))
+    elif isinstance(tree, list):
+        for index, value in enumerate(tree):
+            yield from _texts(value, (*path, index))
+
+
+def _proven(kind: Kind, source: Tree, draft: Draft) -> Migration:
+    trainjob, own = draft.trainjob(), draft.runtime()
+    _judge_form(trainjob, TrainJob)
+    if own is not None:
+        _judge_form(own, TrainingRuntime)
+    stored = _stored(trainjob)
+    runtime = _read(own or shipped_runtime(draft.framework))
+    pipeline = Pipeline.default()
+    verdict = validate_runtime(own, None) if own is not None else None
+    errors = verdict.errors if verdict else ()
+    try:
+        admitted = default_trainjob(stored, None, now=_NOW, runtime=runtime).tree
+        errors += validate_trainjob(
+            admitted, None, runtime=runtime, runtime_source="live", jobset=None, pipeline=pipeline
+        ).errors
+    except DecodeError as error:
+        raise RefusedError([Finding(error.path, error.problem)]) from error
+    if errors:
+        raise RefusedError(Finding(f"the TrainJob's {one.path}", one.problem, one.cause) for one in errors)
+    rendering = pipeline.render(document.read(admitted, TrainJob), runtime)
+    before = pods_of_job(kind, source)
+    after = pods_of_trainjob(rendering.jobset.tree, draft.order)
+    differences = compare(before, after)
+    announced = frozenset[str]().union(*(note.alters for note in draft.notes))
+    surprises = [one for one in differences if one.field not in announced and one.field.split()[0] not in announced]
+    if surprises:
+        raise RefusedError(Finding("spec", f"the TrainJob's pods would not be the same: {one}") for one in surprises)
+    return Migration(kind.name, trainjob, own, tuple(draft.notes), tuple(differences), len(after))
+
+
+def _stored(trainjob: Tree) -> Tree:
+    """Return a TrainJob as an API server would have it, with what it fills in."""
+    spec = {"suspend": False, "managedBy": names.MANAGED_BY_TRAINER, **trainjob["spec"]}
+    return {**trainjob, "metadata": {**_SAMPLE, **trainjob["metadata"]}, "spec": spec}
+
+
+def _read(runtime: Tree) -> Runtime:
+    if runtime["kind"] == names.CLUSTER_TRAINING_RUNTIME:
+        return document.read(runtime, ClusterTrainingRuntime)
+    return document.read(runtime, TrainingRuntime)
+
+
+def _judge_form(tree: Tree, kind: type) -> None:
+    problems = [Finding(f"the {tree['kind']}'s {written(one.path)}", one.text) for one in judge(tree, _schema(kind))]
+    if problems:
+        raise RefusedError(problems)
+
+
+@functools.cache
+def _schema(kind: type) -> Tree:
+    return schema_of(kind)
