@@ -46,7 +46,9 @@ def take_mpi(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int | None
         nodes = trees.put(nodes, *_CONTAINER, "command", value=_SSHD)
     limit = _BACKOFF if backoff is None else backoff
     leads = replicated_job(launcher, names.JOB_LAUNCHER, draft, trains=True, backoff=limit)
-    draft.trainer = {key: trees.copy(launcher.container[key]) for key in ("command", "args") if key in launcher.container}
+    draft.trainer = {
+        key: trees.copy(launcher.container[key]) for key in ("command", "args") if key in launcher.container
+    }
     for key in draft.trainer:
         leads = trees.drop(leads, *_CONTAINER, key)
     draft.jobs = [nodes, leads]

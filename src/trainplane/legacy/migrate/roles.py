@@ -174,7 +174,9 @@ def lift(role: Role, draft: Draft, variables: list[Tree]) -> None:
     for entry in trees.entries(container, "env"):
         name = entry.get("name")
         if name in env:
-            draft.note(f"{role.path}.template.spec.containers.env", "changed", f"{name} stood there twice: the last counts")
+            draft.note(
+                f"{role.path}.template.spec.containers.env", "changed", f"{name} stood there twice: the last counts"
+            )
         env[name] = entry
     for name in sorted(ours & env.keys()):
         text = f"{name}: the old operator wrote its own value over it, and so does the training's"

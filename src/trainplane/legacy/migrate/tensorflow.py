@@ -62,7 +62,9 @@ def _take_tasks(roles: list[Role], draft: Draft, backoff: int | None) -> None:
         job = replicated_job(role, task, draft, trains=trains, backoff=backoff, pods=role.count)
         draft.jobs.append(lifted(job) if trains else job)
         if role.type == old.MASTER:
-            draft.note(role.path, "changed", "TF_CONFIG calls it chief, which TensorFlow 2 knows and master it does not")
+            draft.note(
+                role.path, "changed", "TF_CONFIG calls it chief, which TensorFlow 2 knows and master it does not"
+            )
     draft.order = tuple(_TASKS[role.type] for role in roles)
     lift(leads, draft, variables_of(kind, Meeting(("",), 0, "")))
     draft.trainer.pop("image", None)

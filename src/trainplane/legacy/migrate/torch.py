@@ -52,7 +52,9 @@ def take_processes(spec: Tree, said: str, draft: Draft) -> None:
         draft.trainer["numProcPerNode"] = int(said)
         draft.put(place, "as trainer.numProcPerNode")
     elif said == old.NPROC_AUTO:
-        text = "left to the TrainJob: one for each GPU, or else one for each processor of the container, not the machine"
+        text = (
+            "left to the TrainJob: one for each GPU, or else one for each processor of the container, not the machine"
+        )
         draft.note(place, "changed", text)
     else:
         draft.policy["torch"]["numProcPerNode"] = said
