@@ -128,6 +128,13 @@ class Output(Section, frozen=True):
     image of this release; a cluster that pulls from a registry of its own names that one."""
 
 
+class Legacy(Section, frozen=True):
+    """Which older kinds are served. The reference has no such section; without it, none."""
+
+    kinds: list[str] = field(default_factory=list)
+    """Resources of kubeflow.org by their plural, as pytorchjobs or v2alpha1trainjobs: their CRDs must be installed."""
+
+
 class TLS(Section, frozen=True):
     """What the servers accept of TLS."""
 
@@ -166,6 +173,7 @@ class Configuration(Section, frozen=True):
     tls: TLS = TLS()
     limits: Limits = Limits()
     output: Output = Output()
+    legacy: Legacy = Legacy()
 
     def enabled(self, gate: str) -> bool:
         """Return whether a feature gate is on."""

@@ -44,6 +44,7 @@ from trainplane.lifecycle import events
 from trainplane.operator import pods, serving, webhooks
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.kubernetes import insist_on_supported
+from trainplane.operator.legacy.older.assembly import Older
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.progress.assembly import Progress, is_possible
 from trainplane.operator.progress.reports import is_progress_alone
@@ -152,9 +153,20 @@ class Operator:
             names.CLUSTER_TRAINING_RUNTIME,
             FinalizerRemover(writer, stores.cluster_training_runtimes).reconcile,
         )
-        self.reflectors = self._reflectors()
+        self.older = Older(
+            configuration.legacy.kinds,
+            client,
+            writer,
+            stores,
+            clock,
+            metrics=self.metrics,
+            initializers=self.settings.output_image(),
+            namespace=self.settings.watch_namespace,
+        )
+        self.reflectors = [*self._reflectors(), *self.older.reflectors()]
         self.manager = Manager(
-            self.reflectors, [self.train_jobs, self.training_runtimes, self.cluster_training_runtimes]
+            self.reflectors,
+            [self.train_jobs, self.training_runtimes, self.cluster_training_runtimes, *self.older.controllers],
         )
         reviewed = Runtimes(self.review_client, self.stores)
         kept = Snapshots(self.review_client, writer, reviewed)
@@ -233,6 +245,9 @@ class Operator:
             )
         handlers[-1][1].append(self.chronicle.changed)
         handlers[-1][1].append(self.train_jobs.source(self.after.followers))
+        older = self.older.handlers()
+        for store, handled in handlers:
+            handled.extend(older.get(store, ()))
         return [
             Reflector(
                 self.client,
