@@ -22,6 +22,12 @@ from trainplane.api.crds.schema import schema_of
 from trainplane.api.errors import DecodeError
 from trainplane.api.legacy import kinds
 from trainplane.api.legacy import names as old
+from trainplane.api.legacy.jaxjob import JAXJob
+from trainplane.api.legacy.mpijob import MPIJob, MPIJobV1
+from trainplane.api.legacy.paddlejob import PaddleJob
+from trainplane.api.legacy.pytorchjob import PyTorchJob
+from trainplane.api.legacy.tfjob import TFJob
+from trainplane.api.legacy.xgboostjob import XGBoostJob
 from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.legacy.migrate import run_policy, torch
@@ -34,7 +40,7 @@ from trainplane.legacy.migrate.pods import pods_of_job, pods_of_trainjob
 from trainplane.legacy.migrate.roles import roles_of
 from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name, shipped_runtime
 from trainplane.legacy.migrate.tensorflow import take_tensorflow
-from trainplane.render.findings import Finding, written
+from trainplane.render.findings import MOST_FINDINGS, Finding, written
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -46,23 +52,18 @@ if TYPE_CHECKING:
     from trainplane.legacy.migrate.roles import Role
     from trainplane.render.plan import Runtime
 
-SPEC_FIELDS: Final = {
-    kinds.PYTORCH.name: {"nprocPerNode", "elasticPolicy"},
-    kinds.TENSORFLOW.name: {"successPolicy", "enableDynamicWorker"},
-    kinds.XGBOOST.name: set[str](),
-    kinds.PADDLE.name: {"elasticPolicy"},
-    kinds.JAX.name: set[str](),
-    kinds.MPI.name: {
-        "slotsPerWorker",
-        "runLauncherAsWorker",
-        "sshAuthMountPath",
-        "launcherCreationPolicy",
-        "mpiImplementation",
-        "cleanPodPolicy",
-        "mainContainer",
+TYPES: Final[dict[str, dict[str, type]]] = {
+    kinds.PYTORCH.api_version: {
+        kinds.PYTORCH.name: PyTorchJob,
+        kinds.TENSORFLOW.name: TFJob,
+        kinds.XGBOOST.name: XGBoostJob,
+        kinds.PADDLE.name: PaddleJob,
+        kinds.JAX.name: JAXJob,
+        kinds.MPI.name: MPIJobV1,
     },
+    kinds.MPI.api_version: {kinds.MPI.name: MPIJob},
 }
-"""Fields of each kind's spec beside runPolicy and the replica specs."""
+"""The kinds that are moved, by apiVersion: by its schema a job is judged before anything is made of it."""
 _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 """The time that admission stamps on patches: of no account, for the API server's stamps are taken."""
 _SAMPLE: Final = {"namespace": "default", "uid": "00000000-0000-0000-0000-000000000000"}
@@ -78,8 +79,8 @@ def migrate(source: Any, *, gang: str = "") -> Migration:
     Raises:
         RefusedError: it cannot be moved; every reason that was found.
     """
-    kind = _kind(source)
     try:
+        kind, source = _read_source(source)
         draft = _draft(kind, source, gang)
         notes_of_names(source, draft)
         return _proven(kind, source, draft)
@@ -87,23 +88,25 @@ def migrate(source: Any, *, gang: str = "") -> Migration:
         raise RefusedError([Finding("spec", "is nested too deep to be read")]) from error
 
 
-def _kind(source: Any) -> Kind:
-    api_version, name = trees.text(source, "apiVersion"), trees.text(source, "kind")
-    kind = kinds.KINDS.get(name or "")
-    versions = {old.V1, kind.version} if kind else set()
-    if kind is None or api_version not in {f"{old.GROUP}/{version}" for version in versions}:
+def _read_source(source: Any) -> tuple[Kind, Tree]:
+    """Return a job's kind, and the job as an API server would have it."""
+    name = trees.text(source, "kind") or ""
+    type_ = TYPES.get(trees.text(source, "apiVersion") or "", {}).get(name)
+    if type_ is None:
         known = ", ".join(kinds.KINDS)
-        raise RefusedError([Finding("kind", f"must be one of {known}, in group {old.GROUP} of a version that it has")])
-    return kind
+        raise RefusedError([Finding("kind", f"must be one of {known}, of group {old.GROUP} and a version that it has")])
+    source = trees.without_nulls(source)
+    source.pop("status", None)
+    problems = [Finding(written(one.path), one.text) for one in judge(source, _schema(type_))]
+    if problems:
+        raise RefusedError(problems[:MOST_FINDINGS])
+    return kinds.KINDS[name], source
 
 
 def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     framework = FRAMEWORKS[kind.name]
     draft = begin(kind, source, framework=framework, shipped=shipped_name(framework))
     spec = trees.fields(source, "spec")
-    unknown = sorted(spec.keys() - SPEC_FIELDS[kind.name] - {"runPolicy", kind.specs})
-    if unknown:
-        raise RefusedError([Finding(f"spec.{unknown[0][:63]}", f"is no field of a {kind.name}: leave it out")])
     roles = roles_of(kind, source, draft)
     backoff = run_policy.backoff_limit(source)
     if kind is kinds.MPI:
@@ -119,7 +122,7 @@ def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     if kind is kinds.PADDLE:
         _take_paddle_elastic(spec, draft)
     pods = sum(role.count for role in roles)
-    run_policy.take_run_policy(spec.get("runPolicy"), draft, gang=gang or _gang_of(roles), pods=pods)
+    run_policy.take_run_policy(trees.fields(spec, "runPolicy"), draft, gang=gang or _gang_of(roles), pods=pods)
     settle(draft)
     return draft
 
@@ -187,7 +190,7 @@ def _proven(kind: Kind, source: Tree, draft: Draft) -> Migration:
     if errors:
         raise RefusedError(Finding(f"the TrainJob's {one.path}", one.problem, one.cause) for one in errors)
     rendering = pipeline.render(document.read(admitted, TrainJob), runtime)
-    before = pods_of_job(kind, source)
+    before = pods_of_job(kind, source, joined=len(draft.order) == 1)
     after = pods_of_trainjob(rendering.jobset.tree, draft.order)
     differences = compare(before, after)
     announced = frozenset[str]().union(*(note.alters for note in draft.notes))

@@ -66,8 +66,7 @@ def take_mpi(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int | None
         alters={"volumes", "volumeMounts", "env", "hostname", "subdomain", "dnsConfig", "initContainers"},
     )
     for field in sorted(spec.keys() & _FIELDS.keys()):
-        if spec[field] is not None:
-            _FIELDS[field](spec[field], draft)
+        _FIELDS[field](spec[field], draft)
 
 
 def take_v1(draft: Draft) -> None:
@@ -77,8 +76,8 @@ def take_v1(draft: Draft) -> None:
 
 
 def _slots(spec: Tree, draft: Draft) -> int:
-    said = spec.get("slotsPerWorker", 1)
-    if not isinstance(said, int) or isinstance(said, bool) or said < 1:
+    said: int = spec.get("slotsPerWorker", 1)
+    if said < 1:
         raise RefusedError([Finding("spec.slotsPerWorker", "must be a number of processes, 1 or more")])
     if "slotsPerWorker" in spec:
         draft.put("spec.slotsPerWorker", "as trainer.numProcPerNode")

@@ -14,6 +14,7 @@ from trainplane.api import tree as trees
 from trainplane.api.legacy import kinds
 from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
+from trainplane.legacy.migrate.pods import FIELD_GLOBAL_INDEX, FIELD_JOBSET_NAME
 from trainplane.legacy.migrate.roles import lift, lifted, patch_of, port_of, replicated_job
 from trainplane.legacy.migrate.variables import Meeting, variables_of
 from trainplane.render.findings import Finding
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 POLICIES: Final = {kinds.PYTORCH.name: "torch", kinds.XGBOOST.name: "xgboost", kinds.JAX.name: "jax"}
 """What mlPolicy calls the framework of a kind; it has no field for the others, which a runtime's label chooses."""
 _JOBSET_NAME: Final = "JOBSET_NAME"
-_GLOBAL_INDEX: Final = "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
 _RANKED: Final = (kinds.PYTORCH, kinds.XGBOOST)
 
 
@@ -89,8 +89,8 @@ def settle(draft: Draft) -> None:
             draft.trainer.pop("image", None)
         return
     text = (
-        f"{draft.shipped}, a shipped ClusterTrainingRuntime, fits: there, pods that lost their machine start again, all "
-        "of them, up to three times; nodes meet on port 29500; the end of the log is the termination message"
+        f"{draft.shipped}, a shipped ClusterTrainingRuntime, fits: there, pods that lost their machine start again, "
+        "all of them, up to three times; nodes meet on port 29500; the end of the log is the termination message"
     )
     draft.note("spec", "changed", text, alters={"terminationMessagePolicy", "ports"})
 
@@ -105,14 +105,11 @@ def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: st
     meeting = Meeting(
         hosts,
         port_of(master, kind) or kind.port,
-        _GLOBAL_INDEX,
+        FIELD_GLOBAL_INDEX,
         int(nproc) if nproc.isdecimal() else 1,
         set_by_framework=False,
     )
-    named = {
-        "name": _JOBSET_NAME,
-        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{names.LABEL_JOBSET_NAME}']"}},
-    }
+    named = {"name": _JOBSET_NAME, "valueFrom": {"fieldRef": {"fieldPath": FIELD_JOBSET_NAME}}}
     variables = [named, *variables_of(kind, meeting, nproc=nproc or old.NPROC_AUTO)]
     draft.jobs = [
         _with_variables(replicated_job(master, "master", draft, trains=True, backoff=backoff), variables),

@@ -1,21 +1,32 @@
-"""The pods of an older job and of the TrainJob that takes its place, each as it would be before anything has run."""
+"""The pods of an older job and of the TrainJob that takes its place, each as it would be before anything has run.
+
+Of many pods that are made alike the first few and the last are looked at: a job of thousands is compared in the same
+time as one of ten.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.jobset import JobSetTemplate
+from trainplane.api.legacy import names as old
+from trainplane.legacy import pods as core
+from trainplane.legacy.decision import Settings
+from trainplane.legacy.job import Job, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from trainplane.api.legacy.kinds import Kind
     from trainplane.api.tree import Tree
 
+FIELD_GLOBAL_INDEX: Final = "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
+"""A Job's place among all Jobs of its JobSet."""
+FIELD_JOBSET_NAME: Final = f"metadata.labels['{names.LABEL_JOBSET_NAME}']"
+_FIRST: Final = 8
 _REFERENCE: Final = re.compile(r"\$\$|\$\(([^)]*)\)")
 
 
@@ -34,7 +45,7 @@ class Pod:
 
     @property
     def env(self) -> dict[str, str]:
-        """The variables of the container that trains, as its process sees them; what is not known is `?`."""
+        """The variables of the container that trains, as its process sees them; what only a node knows is `?`."""
         seen: dict[str, str] = {}
         for entry in trees.entries(self.container, "env"):
             seen[str(entry.get("name"))] = self._value(entry, seen)
@@ -58,38 +69,52 @@ def pods_of_trainjob(jobset: Tree, order: tuple[str, ...]) -> list[Pod]:
     earlier = 0
     for job in template.jobs:
         pods = found.setdefault(job.name, [])
-        for index in range(job.replicas):
-            for pod in range(job.parallelism):
-                fields = {
-                    names.FIELD_PATH_COMPLETION_INDEX: str(pod),
-                    "metadata.annotations['jobset.sigs.k8s.io/job-global-index']": str(earlier + index),
-                    f"metadata.labels['{names.LABEL_JOBSET_NAME}']": name,
-                }
-                host = f"{names.pod_hostname(name, job.name, index, pod)}.{template.subdomain or name}"
-                pods.append(_pod(f"{job.name} {index + pod}", host, job.pod_spec, names.CONTAINER_NODE, fields))
+        for place in looked_at(job.replicas * job.parallelism):
+            index, pod = divmod(place, job.parallelism)
+            fields = {
+                names.FIELD_PATH_COMPLETION_INDEX: str(pod),
+                FIELD_GLOBAL_INDEX: str(earlier + index),
+                FIELD_JOBSET_NAME: name,
+            }
+            host = f"{names.pod_hostname(name, job.name, index, pod)}.{template.subdomain or name}"
+            pods.append(_pod(f"{job.name} {place}", host, job.pod_spec, names.CONTAINER_NODE, fields))
         earlier += job.replicas
     return [pod for job in order for pod in found.get(job, ())]
+
+
+def pods_of_job(kind: Kind, job: Tree, *, joined: bool) -> list[Pod]:
+    """Return the pods of an older job as its operator makes them, in the order of its kind's replica types.
+
+    `joined` says that all of them together are the nodes of one job now, so that of all together some are looked at.
+    """
+    read = Job(kind, job)
+    members = list(read.members())
+    if joined:
+        chosen = [members[place] for place in looked_at(len(members))]
+    else:
+        chosen = [member for member in members if member.number in looked_at(read.count(member.type))]
+    return [_member(read, member) for member in chosen]
+
+
+def _member(job: Job, member: Member) -> Pod:
+    spec = _mpi_pod(job, member) if job.kind.name == old.MPI_JOB else core.pod(job, member, Settings())["spec"]
+    host = job.pod_name(*member)
+    return _pod(f"{member.type} {member.number}", host, trees.without_nulls(spec), job.kind.container, {})
+
+
+def _mpi_pod(job: Job, member: Member) -> Tree:
+    """Return the pod that an MPIJob's template asks for; how launcher and workers meet is left out."""
+    replicas = job.replicas[member.type]
+    restart = old.RESTART_NEVER if replicas.restart == old.RESTART_EXIT_CODE else replicas.restart
+    return {**trees.fields(replicas.template, "spec"), "restartPolicy": restart}
+
+
+def looked_at(count: int) -> list[int]:
+    """Return the places that are looked at of so many."""
+    return [*range(min(count, _FIRST)), *([count - 1] if count > _FIRST else [])]
 
 
 def _pod(label: str, host: str, spec: Tree, container: str, fields: dict[str, str]) -> Pod:
     containers = trees.entries(spec, "containers")
     trains = next((one for one in containers if one.get("name") == container), containers[0] if containers else {})
     return Pod(label, host, spec, trains, fields)
-
-
-def pods_of_job(kind: Kind, job: Tree) -> list[Pod]:
-    """Return the pods that an older job has, in the order of its kind's replica types."""
-    return list(_written_pods(kind, job))
-
-
-def _written_pods(kind: Kind, job: Tree) -> Iterator[Pod]:
-    specs: Any = {key.lower(): value for key, value in trees.fields(job, "spec", kind.specs).items()}
-    name = trees.text(job, "metadata", "name") or ""
-    for replica_type in kind.types:
-        spec = trees.without_nulls(specs.get(replica_type.lower()) or {})
-        pod = dict(trees.fields(spec, "template", "spec"))
-        restart = spec.get("restartPolicy") or kind.restart_of(replica_type)
-        pod["restartPolicy"] = "Never" if restart == "ExitCode" else restart
-        for index in range(spec.get("replicas", 1) if spec else 0):
-            host = f"{name}-{replica_type.lower()}-{index}"
-            yield _pod(f"{replica_type} {index}", host, pod, kind.container, {})

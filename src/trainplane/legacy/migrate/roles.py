@@ -74,15 +74,16 @@ def roles_of(kind: Kind, job: Tree, draft: Draft) -> list[Role]:
         RefusedError: the replica specs have no pods, too many, or not the form of any.
     """
     at = f"spec.{kind.specs}"
+    main = kind.container if kind.name != old.MPI_JOB else trees.text(job, "spec", "mainContainer") or ""
     known = {one.lower(): one for one in kind.types}
     specs: Tree = {}
     for written, spec in trees.fields(job, "spec", kind.specs).items():
         replica_type = known.get(written.lower())
-        if replica_type is None or not isinstance(spec, dict):
-            problem = f"is no replica type of {kind.name} with a template: write {' or '.join(kind.types)}"
+        if replica_type is None:
+            problem = f"is no replica type of {kind.name}: write {' or '.join(kind.types)}"
             raise RefusedError([Finding(f"{at}.{written[:63]}", problem)])
         specs[replica_type] = spec
-    roles = [_role(kind, one, specs[one], f"{at}.{one}") for one in kind.types if one in specs]
+    roles = [_role(kind, one, specs[one], f"{at}.{one}", main) for one in kind.types if one in specs]
     for role in roles:
         _note_template(role, draft)
     pods = sum(role.count for role in roles)
@@ -93,26 +94,25 @@ def roles_of(kind: Kind, job: Tree, draft: Draft) -> list[Role]:
     return [role for role in roles if role.count]
 
 
-def _role(kind: Kind, replica_type: str, spec: Tree, path: str) -> Role:
+def _role(kind: Kind, replica_type: str, spec: Tree, path: str, main: str) -> Role:
     count = spec.get("replicas", 1)
-    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+    if count < 0:
         raise RefusedError([Finding(f"{path}.replicas", "must be a number of pods, 0 or more")])
     restart = spec.get("restartPolicy") or kind.restart_of(replica_type)
     if restart not in old.RESTART_POLICIES:
         problem = f"must be {', '.join(old.RESTART_POLICIES[:-1])} or {old.RESTART_POLICIES[-1]}"
         raise RefusedError([Finding(f"{path}.restartPolicy", problem)])
-    unknown = sorted(map(str, spec.keys() - {"replicas", "restartPolicy", "template"}))
-    if unknown:
-        raise RefusedError([Finding(f"{path}.{unknown[0][:63]}", "is no field of a replica spec: leave it out")])
     template = trees.fields(spec, "template")
     containers = trees.entries(template, "spec", "containers")
-    meant = [one for one in containers if one.get("name") == kind.container]
-    if not meant and kind.name == old.MPI_JOB:
+    meant = [one for one in containers if one.get("name") == main]
+    if not meant and not main:
         meant = containers[:1]
     if not meant:
         place = f"{path}.template.spec.containers"
-        raise RefusedError([Finding(place, f"must have a container {kind.container}, which trains", "Required")])
-    return Role(replica_type, path, count, restart, trees.without_nulls(template), trees.without_nulls(meant[0]))
+        raise RefusedError(
+            [Finding(place, f"must have a container {main or kind.container}, which trains", "Required")]
+        )
+    return Role(replica_type, path, count, restart, template, meant[0])
 
 
 def _note_template(role: Role, draft: Draft) -> None:
@@ -168,7 +168,7 @@ def lift(role: Role, draft: Draft, variables: list[Tree]) -> None:
 
     `variables` are the older kind's own. The old operators wrote them over the user's, so of two the user's goes.
     """
-    container = role.container
+    container, place = role.container, f"{role.path}.template.spec.containers.env"
     ours = {entry["name"] for entry in variables}
     env: dict[Any, Tree] = {}
     for entry in trees.entries(container, "env"):
@@ -180,7 +180,7 @@ def lift(role: Role, draft: Draft, variables: list[Tree]) -> None:
         env[name] = entry
     for name in sorted(ours & env.keys()):
         text = f"{name}: the old operator wrote its own value over it, and so does the training's"
-        draft.note(f"{role.path}.template.spec.containers.env", "left out", text, alters={f"env {name}"})
+        draft.note(place, "left out", text, alters={f"env {name}"})
     said = [entry for name, entry in env.items() if name not in ours]
     kept = {key: trees.copy(container[key]) for key in ("command", "args") if container.get(key)}
     if "args" in kept and "command" not in kept:

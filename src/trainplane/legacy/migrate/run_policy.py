@@ -28,20 +28,16 @@ _CLEANING: Final = {
 }
 
 
-def take_run_policy(policy: Any, draft: Draft, *, gang: str, pods: int) -> None:
+def take_run_policy(policy: Tree, draft: Draft, *, gang: str, pods: int) -> None:
     """Carry over runPolicy; `gang` is the scheduler that the old operator was told to use, `pods` how many there are.
 
     `backoffLimit` belongs to how pods start again (`backoff_limit`) and is only known here.
 
     Raises:
-        RefusedError: a field is none of runPolicy's, or says what no TrainJob can do.
+        RefusedError: a field says what no TrainJob can do.
     """
-    if not isinstance(policy, dict | None):
-        raise RefusedError([Finding(_AT, "must have fields")])
-    for name, value in sorted((policy or {}).items()):
-        if name not in FIELDS:
-            raise RefusedError([Finding(f"{_AT}.{name[:63]}", "is no field of runPolicy: leave it out")])
-        if value is not None and name != "schedulingPolicy":
+    for name, value in sorted(policy.items()):
+        if name != "schedulingPolicy":
             FIELDS[name](value, draft)
     scheduling = trees.fields(policy, "schedulingPolicy")
     if scheduling:
@@ -52,12 +48,10 @@ def backoff_limit(job: Tree) -> int | None:
     """Return how often pods may fail before the job does, if it says so.
 
     Raises:
-        RefusedError: it is no number.
+        RefusedError: it is less than none.
     """
-    said = trees.get(job, "spec", "runPolicy", "backoffLimit")
-    if said is None:
-        return None
-    if not isinstance(said, int) or isinstance(said, bool) or not 0 <= said < 2**31:
+    said = trees.number(job, "spec", "runPolicy", "backoffLimit")
+    if said is not None and said < 0:
         raise RefusedError([Finding(f"{_AT}.backoffLimit", "must be a number of restarts, 0 or more")])
     return said
 
@@ -110,10 +104,6 @@ def _backoff(value: Any, draft: Draft) -> None:
     draft.needs_runtime(f"{_AT}.backoffLimit", "in the TrainingRuntime, for the pods of each of its jobs")
 
 
-def _no_field(value: Any, draft: Draft) -> None:
-    del value, draft
-
-
 FIELDS: Final[Mapping[str, Callable[[Any, Draft], None]]] = {
     "suspend": _suspend,
     "managedBy": _managed_by,
@@ -121,17 +111,13 @@ FIELDS: Final[Mapping[str, Callable[[Any, Draft], None]]] = {
     "ttlSecondsAfterFinished": _ttl,
     "activeDeadlineSeconds": _deadline,
     "backoffLimit": _backoff,
-    "schedulingPolicy": _no_field,  # taken as a whole: one of its fields decides about the others
 }
-"""Every field of runPolicy."""
+"""Every field of runPolicy but schedulingPolicy, of which one field decides about the others."""
 
 
 def _take_scheduling(policy: Tree, draft: Draft, gang: str, pods: int) -> None:
-    unknown = sorted(policy.keys() - SCHEDULING_FIELDS)
-    if unknown:
-        raise RefusedError([Finding(f"{_GANG}.{unknown[0][:63]}", "is no field of schedulingPolicy: leave it out")])
     _take_priority(policy.get("priorityClass"), draft)
-    rest = {key: value for key, value in policy.items() if value is not None and key != "priorityClass"}
+    rest = {key: value for key, value in policy.items() if key != "priorityClass"}
     if not gang:
         for key in sorted(rest):
             text = (
@@ -173,9 +159,3 @@ def _take_gang(key: str, value: Any, draft: Draft, gang: str, pods: int) -> None
         draft.put(place, "in the runtime's podGroupPolicy")
     else:
         draft.note(place, "left out", f"{gang} has no such setting")
-
-
-SCHEDULING_FIELDS: Final = frozenset(
-    {"minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"}
-)
-"""Every field of schedulingPolicy."""

@@ -1,4 +1,4 @@
-"""The shipped runtimes that older jobs can run on, as far as rendering looks at them; a test compares them with files."""
+"""The shipped runtimes that older jobs can run on, as far as rendering looks at them; a test compares the files."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 _AT: Final = "spec.elasticPolicy"
 _COUNTS: Final = {"minReplicas": "minNodes", "maxReplicas": "maxNodes", "maxRestarts": "maxRestarts"}
 _RENDEZVOUS: Final = {"rdzvBackend": names.TORCH_RDZV_BACKEND, "rdzvId": names.TORCH_RDZV_ID}
-ELASTIC_FIELDS: Final = frozenset(
-    {*_COUNTS, *_RENDEZVOUS, "rdzvPort", "rdzvHost", "rdzvConf", "standalone", "nProcPerNode", "metrics"}
-)
-"""Every field of a PyTorchJob's elasticPolicy."""
 
 
 def processes_of(spec: Tree) -> str:
@@ -61,17 +57,14 @@ def take_processes(spec: Tree, said: str, draft: Draft) -> None:
         draft.needs_runtime(place)
 
 
-def take_elastic(policy: Any, roles: list[Role], draft: Draft) -> None:
+def take_elastic(policy: Tree | None, roles: list[Role], draft: Draft) -> None:
     """Let nodes come and go as the job's policy says.
 
     Raises:
-        RefusedError: a field is none of the policy's, or the nodes are not made alike.
+        RefusedError: the nodes are not made alike.
     """
     if policy is None:
         return
-    unknown = sorted(policy.keys() - ELASTIC_FIELDS) if isinstance(policy, dict) else [""]
-    if unknown:
-        raise RefusedError([Finding(f"{_AT}.{unknown[0][:63]}".rstrip("."), "is no field of elasticPolicy")])
     if len(draft.order) != 1:
         raise RefusedError([Finding(_AT, "needs nodes that are made alike: give master and workers one template")])
     nodes = draft.trainer["numNodes"]
@@ -104,6 +97,6 @@ def _rendezvous(policy: Tree, roles: list[Role], draft: Draft) -> list[Tree]:
     for field in sorted(policy.keys() - _COUNTS.keys() - {"metrics", "nProcPerNode"}):
         draft.put(f"{_AT}.{field}", "as a variable of the trainer's, or its port")
     said = {entry.get("name") for entry in trees.entries(roles[0].container, "env")}
-    for name in sorted(said & values.keys()):
+    for name in said & values.keys():
         draft.trainer["env"] = [entry for entry in draft.trainer["env"] if entry.get("name") != name]
     return [{"name": name, "value": value} for name, value in values.items()]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api.legacy import kinds
+from trainplane.legacy.migrate.outcome import RefusedError
+from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,6 +28,8 @@ _PADDLE: Final = (
     "PADDLE_TRAINER_NUM",
     "POD_IP_DUMMY",
 )
+_LONGEST: Final = 128 * 1024
+"""Bytes that Linux passes to a process in one variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,17 @@ def _xgboost(meeting: Meeting) -> list[Tree]:
         "WORLD_SIZE": str(meeting.size),
     }
     if meeting.size > 1:
+        _judge_length(meeting)
         values |= {"WORKER_PORT": str(meeting.port), "WORKER_ADDRS": ",".join(meeting.hosts[1:])}
     reserved = sorted(names.XGBOOST_RESERVED) if meeting.set_by_framework else ()
     return [_UNBUFFERED, *_bare(reserved), *_valued(values), meeting.rank("RANK")]
+
+
+def _judge_length(meeting: Meeting) -> None:
+    length = sum(map(len, meeting.hosts)) + meeting.size
+    if length > _LONGEST:
+        problem = f"WORKER_ADDRS lists every worker and would have {length} bytes, of which Linux takes {_LONGEST}"
+        raise RefusedError([Finding("spec", f"{problem}: use fewer workers")])
 
 
 def _valued(values: dict[str, str]) -> list[Tree]:
