@@ -40,6 +40,7 @@ from trainplane.legacy.migrate.pods import pods_of_job, pods_of_trainjob
 from trainplane.legacy.migrate.roles import roles_of
 from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name, shipped_runtime
 from trainplane.legacy.migrate.tensorflow import take_tensorflow
+from trainplane.legacy.mpi.conversion import converted
 from trainplane.render.findings import MOST_FINDINGS, Finding, written
 from trainplane.render.pipeline import Pipeline
 
@@ -81,9 +82,12 @@ def migrate(source: Any, *, gang: str = "") -> Migration:
     """
     try:
         kind, source = _read_source(source)
-        draft = _draft(kind, source, gang)
+        job = _served(kind, source)
+        draft = _draft(kind, job, gang)
+        if job is not source:
+            take_v1(trees.fields(source, "spec"), draft)
         notes_of_names(source, draft)
-        return _proven(kind, source, draft)
+        return _proven(kind, job, draft)
     except RecursionError as error:
         raise RefusedError([Finding("spec", "is nested too deep to be read")]) from error
 
@@ -103,6 +107,14 @@ def _read_source(source: Any) -> tuple[Kind, Tree]:
     return kinds.KINDS[name], source
 
 
+def _served(kind: Kind, source: Tree) -> Tree:
+    """Return a job in the version in which its kind is served; what is only kept for the way back is left out."""
+    if source["apiVersion"] == kind.api_version:
+        return source
+    turned = converted({**source, "metadata": {}}, kind.api_version)
+    return {**turned, "metadata": trees.fields(source, "metadata")}
+
+
 def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     framework = FRAMEWORKS[kind.name]
     draft = begin(kind, source, framework=framework, shipped=shipped_name(framework))
@@ -111,8 +123,6 @@ def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     backoff = run_policy.backoff_limit(source)
     if kind is kinds.MPI:
         take_mpi(spec, roles, draft, backoff=backoff)
-        if source["apiVersion"] != kind.api_version:
-            take_v1(draft)
     elif kind is kinds.TENSORFLOW:
         take_tensorflow(spec, roles, draft, backoff=backoff)
     elif kind is kinds.PYTORCH:

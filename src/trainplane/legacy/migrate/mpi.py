@@ -1,6 +1,7 @@
 """MPIJob of either version: a launcher and nodes that it reaches over SSH, which is what mlPolicy.mpi does.
 
-A v1 job reached its workers by `kubectl exec` and asked nothing of their image; what it becomes needs an sshd there.
+A v1 job is turned into one of v2beta1 first, as it is when it is served (`legacy.mpi.conversion`). Its launcher came to
+its workers by `kubectl exec` and asked nothing of their image; what it becomes needs an sshd there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from trainplane.api import tree as trees
 from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
 from trainplane.legacy.migrate.roles import replicated_job
-from trainplane.legacy.migrate.run_policy import take_cleaning
 from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
@@ -63,16 +63,21 @@ def take_mpi(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int | None
         f"spec.{draft.kind.specs}",
         "changed",
         "launcher and nodes trust each other by keys and a hostfile that are made for the TrainJob",
-        alters={"volumes", "volumeMounts", "env", "hostname", "subdomain", "dnsConfig", "initContainers"},
+        alters={"volumes", "volumeMounts", "env", "dnsConfig"},
     )
     for field in sorted(spec.keys() & _FIELDS.keys()):
         _FIELDS[field](spec[field], draft)
 
 
-def take_v1(draft: Draft) -> None:
-    """Say what a v1 job's image needs now."""
+def take_v1(spec: Tree, draft: Draft) -> None:
+    """Say what became of what only v1 has, and what a v1 job's image needs now."""
     text = "the launcher reaches its nodes by ssh and no longer by kubectl exec: the image needs sshd and ssh"
-    draft.note("apiVersion", "changed", text, alters={"command", "args", "serviceAccountName"})
+    draft.note("apiVersion", "changed", text)
+    if "cleanPodPolicy" in spec:
+        draft.put("spec.cleanPodPolicy", "as runPolicy.cleanPodPolicy, unless that says otherwise")
+    if "mainContainer" in spec:
+        text = "processes begin in the first container of each pod, which serves ssh: put it first"
+        draft.note("spec.mainContainer", "changed", text)
 
 
 def _slots(spec: Tree, draft: Draft) -> int:
@@ -113,20 +118,9 @@ def _implementation(value: Any, draft: Draft) -> None:
     draft.put("spec.mpiImplementation", "as the runtime's policy, or its annotation")
 
 
-def _cleaning(value: Any, draft: Draft) -> None:
-    take_cleaning(value, "spec.cleanPodPolicy", draft)
-
-
-def _main_container(value: Any, draft: Draft) -> None:
-    del value
-    draft.put("spec.mainContainer", "it is the container node of the runtime's jobs")
-
-
 _FIELDS: Final = {
     "runLauncherAsWorker": _launcher_trains,
     "sshAuthMountPath": _ssh_path,
     "launcherCreationPolicy": _creation,
     "mpiImplementation": _implementation,
-    "cleanPodPolicy": _cleaning,
-    "mainContainer": _main_container,
 }

@@ -16,12 +16,15 @@ from trainplane.api.jobset import JobSetTemplate
 from trainplane.api.legacy import names as old
 from trainplane.legacy import pods as core
 from trainplane.legacy.decision import Settings
-from trainplane.legacy.job import Job, Member
+from trainplane.legacy.job import Job
+from trainplane.legacy.mpi import pods as mpi
+from trainplane.legacy.mpi.job import MPIJob
+from trainplane.render.amounts import POD, write_amounts
 
 if TYPE_CHECKING:
-
     from trainplane.api.legacy.kinds import Kind
     from trainplane.api.tree import Tree
+    from trainplane.legacy.job import Member
 
 FIELD_GLOBAL_INDEX: Final = "metadata.annotations['jobset.sigs.k8s.io/job-global-index']"
 """A Job's place among all Jobs of its JobSet."""
@@ -83,7 +86,7 @@ def pods_of_trainjob(jobset: Tree, order: tuple[str, ...]) -> list[Pod]:
 
 
 def pods_of_job(kind: Kind, job: Tree, *, joined: bool) -> list[Pod]:
-    """Return the pods of an older job as its operator makes them, in the order of its kind's replica types.
+    """Return the pods of an older job as they are when it is served, in the order of its kind's replica types.
 
     `joined` says that all of them together are the nodes of one job now, so that of all together some are looked at.
     """
@@ -97,16 +100,16 @@ def pods_of_job(kind: Kind, job: Tree, *, joined: bool) -> list[Pod]:
 
 
 def _member(job: Job, member: Member) -> Pod:
-    spec = _mpi_pod(job, member) if job.kind.name == old.MPI_JOB else core.pod(job, member, Settings())["spec"]
-    host = job.pod_name(*member)
-    return _pod(f"{member.type} {member.number}", host, trees.without_nulls(spec), job.kind.container, {})
-
-
-def _mpi_pod(job: Job, member: Member) -> Tree:
-    """Return the pod that an MPIJob's template asks for; how launcher and workers meet is left out."""
-    replicas = job.replicas[member.type]
-    restart = old.RESTART_NEVER if replicas.restart == old.RESTART_EXIT_CODE else replicas.restart
-    return {**trees.fields(replicas.template, "spec"), "restartPolicy": restart}
+    settings, container = Settings(), job.kind.container
+    if job.kind.name != old.MPI_JOB:
+        spec = core.pod(job, member, settings)["spec"]
+    elif member.type == old.LAUNCHER:
+        spec = mpi.launcher(MPIJob(job.tree), settings)["spec"]["template"]["spec"]
+    else:
+        spec = mpi.worker(MPIJob(job.tree), member.number, settings)["spec"]
+    if job.kind.name == old.MPI_JOB:
+        container = trees.text(spec, "containers", 0, "name") or ""
+    return _pod(f"{member.type} {member.number}", job.pod_name(*member), trees.without_nulls(spec), container, {})
 
 
 def looked_at(count: int) -> list[int]:
@@ -115,6 +118,17 @@ def looked_at(count: int) -> list[int]:
 
 
 def _pod(label: str, host: str, spec: Tree, container: str, fields: dict[str, str]) -> Pod:
+    spec = trees.copy(spec)
+    write_amounts(spec, POD)
     containers = trees.entries(spec, "containers")
+    for one in containers:
+        _request(one)
     trains = next((one for one in containers if one.get("name") == container), containers[0] if containers else {})
     return Pod(label, host, spec, trains, fields)
+
+
+def _request(container: Tree) -> None:
+    """Let a container request what it is limited to and says no more of, as Kubernetes does."""
+    limits = trees.fields(container, "resources", "limits")
+    if limits:
+        container["resources"]["requests"] = limits | trees.fields(container, "resources", "requests")

@@ -12,7 +12,7 @@ know it by. Restart policies become what a Job does with its pods:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
@@ -74,7 +74,7 @@ def roles_of(kind: Kind, job: Tree, draft: Draft) -> list[Role]:
         RefusedError: the replica specs have no pods, too many, or not the form of any.
     """
     at = f"spec.{kind.specs}"
-    main = kind.container if kind.name != old.MPI_JOB else trees.text(job, "spec", "mainContainer") or ""
+    main = "" if kind.name == old.MPI_JOB else kind.container
     known = {one.lower(): one for one in kind.types}
     specs: Tree = {}
     for written, spec in trees.fields(job, "spec", kind.specs).items():
@@ -105,13 +105,11 @@ def _role(kind: Kind, replica_type: str, spec: Tree, path: str, main: str) -> Ro
     template = trees.fields(spec, "template")
     containers = trees.entries(template, "spec", "containers")
     meant = [one for one in containers if one.get("name") == main]
-    if not meant and not main:
+    if not main:
         meant = containers[:1]
     if not meant:
         place = f"{path}.template.spec.containers"
-        raise RefusedError(
-            [Finding(place, f"must have a container {main or kind.container}, which trains", "Required")]
-        )
+        raise RefusedError([Finding(place, f"must have a container {main}, which trains", "Required")])
     return Role(replica_type, path, count, restart, template, meant[0])
 
 
@@ -170,15 +168,8 @@ def lift(role: Role, draft: Draft, variables: list[Tree]) -> None:
     """
     container, place = role.container, f"{role.path}.template.spec.containers.env"
     ours = {entry["name"] for entry in variables}
-    env: dict[Any, Tree] = {}
-    for entry in trees.entries(container, "env"):
-        name = entry.get("name")
-        if name in env:
-            draft.note(
-                f"{role.path}.template.spec.containers.env", "changed", f"{name} stood there twice: the last counts"
-            )
-        env[name] = entry
-    for name in sorted(ours & env.keys()):
+    env = {entry.get("name"): entry for entry in trees.entries(container, "env")}
+    for name in sorted(ours & env.keys(), key=str):
         text = f"{name}: the old operator wrote its own value over it, and so does the training's"
         draft.note(place, "left out", text, alters={f"env {name}"})
     said = [entry for name, entry in env.items() if name not in ours]

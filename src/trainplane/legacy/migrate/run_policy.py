@@ -73,15 +73,8 @@ def _managed_by(value: Any, draft: Draft) -> None:
 
 
 def _clean_pod_policy(value: Any, draft: Draft) -> None:
-    take_cleaning(value, f"{_AT}.cleanPodPolicy", draft)
-
-
-def take_cleaning(value: Any, path: str, draft: Draft) -> None:
-    """Say what becomes of pods when the training is over. JobSet does what Running says.
-
-    Raises:
-        RefusedError: it is no such policy.
-    """
+    """Say what becomes of pods when the training is over. JobSet does what Running says."""
+    path = f"{_AT}.cleanPodPolicy"
     if value not in _CLEANING:
         raise RefusedError([Finding(path, f"must be {', '.join(old.CLEAN_POD_POLICIES)}")])
     draft.note(path, "changed" if _CLEANING[value] else "carried", _CLEANING[value])
