@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names as old
+from trainplane.legacy.mpi.pods import CONFIG_VOLUME, SSH_VOLUME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,8 +36,10 @@ _PORTS: Final = frozenset({names.MASTER_PORT, names.TORCH_MASTER_PORT, "COORDINA
 _ONLY_OLD: Final = frozenset({"POD_IP_DUMMY"})
 """By which the old operator built another variable."""
 _MEANT: Final = frozenset({*_RANKS, *_SIZES, *_ADDRESSES, names.TENSORFLOW_CONFIG}) | _PORTS | _ONLY_OLD
-_OF_THE_POD: Final = frozenset({"containers", "initContainers", "hostname", "subdomain"})
-_OF_THE_CONTAINER: Final = frozenset({"name", "env", "ports"})
+_OF_THE_POD: Final = frozenset({"containers", "initContainers", "hostname", "subdomain", "volumes"})
+_OF_THE_CONTAINER: Final = frozenset({"name", "env", "ports", "volumeMounts"})
+_OF_THE_OPERATOR: Final = frozenset({SSH_VOLUME, CONFIG_VOLUME})
+"""Volumes that the old operator added; what the TrainJob's operator adds has other names, and is no difference."""
 _WAITS: Final = "init-pytorch"
 """The init container by which the old operator let a worker wait for its master's name."""
 _UNKNOWN: Final = "?"
@@ -71,6 +74,8 @@ def compare(before: Sequence[Pod], after: Sequence[Pod]) -> list[Difference]:
 def _fields(older: Pod, newer: Pod, was: dict[str, int], now: dict[str, int]) -> Iterator[str]:
     yield from _unequal(older.spec, newer.spec, _OF_THE_POD)
     yield from _unequal(older.container, newer.container, _OF_THE_CONTAINER)
+    yield from _lost(older.spec, newer.spec, "volumes")
+    yield from _lost(older.container, newer.container, "volumeMounts")
     if _others(older) != _others(newer):
         yield "containers"
     if _waiting(older) != _waiting(newer):
@@ -90,6 +95,12 @@ def _unequal(older: Any, newer: Any, apart: frozenset[str]) -> Iterator[str]:
     for field in sorted((older.keys() | newer.keys()) - apart):
         if (older.get(field) or None) != (newer.get(field) or None):
             yield field
+
+
+def _lost(older: Any, newer: Any, field: str) -> Iterator[str]:
+    there = trees.entries(newer, field)
+    if any(one not in there for one in trees.entries(older, field) if one.get("name") not in _OF_THE_OPERATOR):
+        yield field
 
 
 def _others(pod: Pod) -> list[Any]:

@@ -9,18 +9,12 @@ note announces, is refused here.
 
 from __future__ import annotations
 
-import functools
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.admission import default_trainjob, validate_runtime, validate_trainjob
-from trainplane.admission.schema_validation import judge
-from trainplane.api import document, names
+from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.api.crds.schema import schema_of
-from trainplane.api.errors import DecodeError
-from trainplane.api.legacy import kinds
+from trainplane.api.legacy import kinds, v2alpha1
 from trainplane.api.legacy import names as old
 from trainplane.api.legacy.jaxjob import JAXJob
 from trainplane.api.legacy.mpijob import MPIJob, MPIJobV1
@@ -28,21 +22,19 @@ from trainplane.api.legacy.paddlejob import PaddleJob
 from trainplane.api.legacy.pytorchjob import PyTorchJob
 from trainplane.api.legacy.tfjob import TFJob
 from trainplane.api.legacy.xgboostjob import XGBoostJob
-from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
-from trainplane.api.trainjob import TrainJob
 from trainplane.legacy.migrate import run_policy, torch
-from trainplane.legacy.migrate.comparison import compare
 from trainplane.legacy.migrate.draft import begin
 from trainplane.legacy.migrate.mpi import take_mpi, take_v1
 from trainplane.legacy.migrate.nodes import settle, take_nodes
+from trainplane.legacy.migrate.older import migrate_older
 from trainplane.legacy.migrate.outcome import Migration, RefusedError
-from trainplane.legacy.migrate.pods import pods_of_job, pods_of_trainjob
+from trainplane.legacy.migrate.pods import pods_of_job
+from trainplane.legacy.migrate.proof import judge_form, proven
 from trainplane.legacy.migrate.roles import roles_of
-from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name, shipped_runtime
+from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name
 from trainplane.legacy.migrate.tensorflow import take_tensorflow
 from trainplane.legacy.mpi.conversion import converted
-from trainplane.render.findings import MOST_FINDINGS, Finding, written
-from trainplane.render.pipeline import Pipeline
+from trainplane.render.findings import Finding, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,7 +43,6 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.legacy.migrate.draft import Draft
     from trainplane.legacy.migrate.roles import Role
-    from trainplane.render.plan import Runtime
 
 TYPES: Final[dict[str, dict[str, type]]] = {
     kinds.PYTORCH.api_version: {
@@ -65,29 +56,29 @@ TYPES: Final[dict[str, dict[str, type]]] = {
     kinds.MPI.api_version: {kinds.MPI.name: MPIJob},
 }
 """The kinds that are moved, by apiVersion: by its schema a job is judged before anything is made of it."""
-_NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
-"""The time that admission stamps on patches: of no account, for the API server's stamps are taken."""
-_SAMPLE: Final = {"namespace": "default", "uid": "00000000-0000-0000-0000-000000000000"}
 
 
-def migrate(source: Any, *, gang: str = "") -> Migration:
-    """Move one older job.
+def migrate(source: Any, *, gang: str = "", initializers: str = names.INITIALIZERS_IMAGE) -> Migration:
+    """Move one older job, or one object of the older TrainJob shape.
 
     Args:
-        source: the job, as a file or an API server has it.
+        source: the object, as a file or an API server has it.
         gang: the scheduler of the old operator's `--gang-scheduler-name`: volcano, coscheduling, or nobody.
+        initializers: the image that fetches data, for TrainJobs of the older shape.
 
     Raises:
         RefusedError: it cannot be moved; every reason that was found.
     """
     try:
+        if trees.text(source, "apiVersion") == v2alpha1.API_VERSION:
+            return migrate_older(source, initializers=initializers)
         kind, source = _read_source(source)
         job = _served(kind, source)
         draft = _draft(kind, job, gang)
         if job is not source:
             take_v1(trees.fields(source, "spec"), draft)
         notes_of_names(source, draft)
-        return _proven(kind, job, draft)
+        return proven(draft, pods_of_job(kind, job, joined=len(draft.order) == 1))
     except RecursionError as error:
         raise RefusedError([Finding("spec", "is nested too deep to be read")]) from error
 
@@ -98,12 +89,10 @@ def _read_source(source: Any) -> tuple[Kind, Tree]:
     type_ = TYPES.get(trees.text(source, "apiVersion") or "", {}).get(name)
     if type_ is None:
         known = ", ".join(kinds.KINDS)
-        raise RefusedError([Finding("kind", f"must be one of {known}, of group {old.GROUP} and a version that it has")])
-    source = trees.without_nulls(source)
-    source.pop("status", None)
-    problems = [Finding(written(one.path), one.text) for one in judge(source, _schema(type_))]
-    if problems:
-        raise RefusedError(problems[:MOST_FINDINGS])
+        problem = f"must be {known}, TrainJob or a runtime, of group {old.GROUP} and a version that it has"
+        raise RefusedError([Finding("kind", problem)])
+    source = trees.drop(trees.without_nulls(source), "status")
+    judge_form(source, type_)
     return kinds.KINDS[name], source
 
 
@@ -178,56 +167,3 @@ def _texts(tree: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str |
     elif isinstance(tree, list):
         for index, value in enumerate(tree):
             yield from _texts(value, (*path, index))
-
-
-def _proven(kind: Kind, source: Tree, draft: Draft) -> Migration:
-    trainjob, own = draft.trainjob(), draft.runtime()
-    _judge_form(trainjob, TrainJob)
-    if own is not None:
-        _judge_form(own, TrainingRuntime)
-    stored = _stored(trainjob)
-    runtime = _read(own or shipped_runtime(draft.framework))
-    pipeline = Pipeline.default()
-    verdict = validate_runtime(own, None) if own is not None else None
-    errors = verdict.errors if verdict else ()
-    try:
-        admitted = default_trainjob(stored, None, now=_NOW, runtime=runtime).tree
-        errors += validate_trainjob(
-            admitted, None, runtime=runtime, runtime_source="live", jobset=None, pipeline=pipeline
-        ).errors
-    except DecodeError as error:
-        raise RefusedError([Finding(error.path, error.problem)]) from error
-    if errors:
-        raise RefusedError(Finding(f"the TrainJob's {one.path}", one.problem, one.cause) for one in errors)
-    rendering = pipeline.render(document.read(admitted, TrainJob), runtime)
-    before = pods_of_job(kind, source, joined=len(draft.order) == 1)
-    after = pods_of_trainjob(rendering.jobset.tree, draft.order)
-    differences = compare(before, after)
-    announced = frozenset[str]().union(*(note.alters for note in draft.notes))
-    surprises = [one for one in differences if one.field not in announced and one.field.split()[0] not in announced]
-    if surprises:
-        raise RefusedError(Finding("spec", f"the TrainJob's pods would not be the same: {one}") for one in surprises)
-    return Migration(kind.name, trainjob, own, tuple(draft.notes), tuple(differences), len(after))
-
-
-def _stored(trainjob: Tree) -> Tree:
-    """Return a TrainJob as an API server would have it, with what it fills in."""
-    spec = {"suspend": False, "managedBy": names.MANAGED_BY_TRAINER, **trainjob["spec"]}
-    return {**trainjob, "metadata": {**_SAMPLE, **trainjob["metadata"]}, "spec": spec}
-
-
-def _read(runtime: Tree) -> Runtime:
-    if runtime["kind"] == names.CLUSTER_TRAINING_RUNTIME:
-        return document.read(runtime, ClusterTrainingRuntime)
-    return document.read(runtime, TrainingRuntime)
-
-
-def _judge_form(tree: Tree, kind: type) -> None:
-    problems = [Finding(f"the {tree['kind']}'s {written(one.path)}", one.text) for one in judge(tree, _schema(kind))]
-    if problems:
-        raise RefusedError(problems)
-
-
-@functools.cache
-def _schema(kind: type) -> Tree:
-    return schema_of(kind)

@@ -12,7 +12,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
-from trainplane.legacy.migrate.roles import replicated_job
+from trainplane.legacy.migrate.roles import replicated_job, with_variables
 from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 _SSHD: Final = ["/usr/sbin/sshd", "-De"]
 _BACKOFF: Final = 6
 """How often a launcher may fail if nobody says how often: a Job's default, which mpi-operator left as it is."""
+_ROLE: Final = "K_MPI_JOB_ROLE"
+"""By which mpi-operator tells a pod what it is; programs may read it."""
+_NO_GPU: Final = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+"""Empty, so that a launcher which only launches takes no GPU."""
+_SSH_SETTINGS: Final = (
+    names.OPENMPI_RSH_ARGS,
+    "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
+    "HYDRA_LAUNCHER_EXTRA_ARGS",
+    "HYDRA_LAUNCH_EXTRA_ARGS",
+)
+"""How mpirun calls ssh: ours checks host keys."""
 _CONTAINER: Final = ("template", "spec", "template", "spec", "containers", ("name", names.CONTAINER_NODE))
 
 
@@ -51,7 +62,11 @@ def take_mpi(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int | None
     }
     for key in draft.trainer:
         leads = trees.drop(leads, *_CONTAINER, key)
-    draft.jobs = [nodes, leads]
+    idle = () if spec.get("runLauncherAsWorker") else _NO_GPU
+    draft.jobs = [
+        with_variables(nodes, [{"name": _ROLE, "value": "worker"}]),
+        with_variables(leads, [{"name": _ROLE, "value": "launcher"}, *({"name": name, "value": ""} for name in idle)]),
+    ]
     draft.order = (names.JOB_LAUNCHER, names.JOB_NODE)
     draft.own = True
     draft.policy = {"numNodes": 1, "mpi": {"mpiImplementation": "OpenMPI"}}
@@ -63,7 +78,7 @@ def take_mpi(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int | None
         f"spec.{draft.kind.specs}",
         "changed",
         "launcher and nodes trust each other by keys and a hostfile that are made for the TrainJob",
-        alters={"volumes", "volumeMounts", "env", "dnsConfig"},
+        alters={"dnsConfig", *(f"env {name}" for name in _SSH_SETTINGS)},
     )
     for field in sorted(spec.keys() & _FIELDS.keys()):
         _FIELDS[field](spec[field], draft)

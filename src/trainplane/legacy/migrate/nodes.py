@@ -10,17 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
-from trainplane.api import tree as trees
 from trainplane.api.legacy import kinds
 from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
 from trainplane.legacy.migrate.pods import FIELD_GLOBAL_INDEX, FIELD_JOBSET_NAME
-from trainplane.legacy.migrate.roles import lift, lifted, patch_of, port_of, replicated_job
+from trainplane.legacy.migrate.roles import lift, lifted, patch_of, port_of, replicated_job, with_variables
 from trainplane.legacy.migrate.variables import Meeting, variables_of
 from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
-    from trainplane.api.tree import Tree
     from trainplane.legacy.migrate.draft import Draft
     from trainplane.legacy.migrate.roles import Role
 
@@ -112,8 +110,8 @@ def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: st
     named = {"name": _JOBSET_NAME, "valueFrom": {"fieldRef": {"fieldPath": FIELD_JOBSET_NAME}}}
     variables = [named, *variables_of(kind, meeting, nproc=nproc or old.NPROC_AUTO)]
     draft.jobs = [
-        _with_variables(replicated_job(master, "master", draft, trains=True, backoff=backoff), variables),
-        _with_variables(
+        with_variables(replicated_job(master, "master", draft, trains=True, backoff=backoff), variables),
+        with_variables(
             replicated_job(workers, "worker", draft, trains=False, backoff=backoff, replicas=workers.count), variables
         ),
     ]
@@ -123,12 +121,3 @@ def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: st
     draft.own = True
     text = "master and workers differ, so the runtime has a job for each; the TrainJob's trainer speaks of the master"
     draft.note(f"spec.{kind.specs}", "changed", text)
-
-
-def _with_variables(job: Tree, variables: list[Tree]) -> Tree:
-    """Return a job whose container that trains has variables; they stand last, for some refer to earlier ones."""
-    place = ("template", "spec", "template", "spec", "containers", ("name", names.CONTAINER_NODE), "env")
-    ours = {entry["name"] for entry in variables}
-    said = [entry for entry in trees.get(job, *place) or () if entry.get("name") not in ours]
-    result: Tree = trees.put(job, *place, value=[*said, *trees.copy(variables)])
-    return result

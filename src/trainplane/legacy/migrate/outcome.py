@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -35,19 +35,14 @@ class Migration:
     """An older job, moved: what to create in its place, what that changes, and the proof."""
 
     kind: str
-    trainjob: Tree
-    runtime: Tree | None
-    """The TrainingRuntime to create first; None if the TrainJob runs on one that is shipped."""
+    """What was moved."""
+    objects: tuple[Tree, ...]
+    """What to create, in this order: the TrainingRuntime where no shipped runtime fits, then the TrainJob."""
     notes: tuple[Note, ...]
-    differences: tuple[Difference, ...] = field(default=())
+    differences: tuple[Difference, ...] = ()
     """How the pods differ from what they were; each follows from a note."""
     pods: int = 0
-    """How many pods were compared."""
-
-    @property
-    def objects(self) -> tuple[Tree, ...]:
-        """What to create, in this order."""
-        return (self.trainjob,) if self.runtime is None else (self.runtime, self.trainjob)
+    """How many pods were compared; none if the runtime is not known here."""
 
 
 class RefusedError(Exception):

@@ -161,6 +161,15 @@ def _restarting(role: Role, draft: Draft, backoff: int | None) -> Tree:
     return {"backoffLimit": limit}
 
 
+def with_variables(job: Tree, variables: list[Tree]) -> Tree:
+    """Return a job whose container that trains has variables; they stand last, for some refer to earlier ones."""
+    place = ("template", "spec", "template", "spec", "containers", ("name", names.CONTAINER_NODE), "env")
+    ours = {entry["name"] for entry in variables}
+    said = [entry for entry in trees.get(job, *place) or () if entry.get("name") not in ours]
+    result: Tree = trees.put(job, *place, value=[*said, *trees.copy(variables)])
+    return result
+
+
 def lift(role: Role, draft: Draft, variables: list[Tree]) -> None:
     """Let the TrainJob say what people change from run to run: what runs, with which variables and resources.
 
