@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainplane.cli.older import asked, initializers, resources
 from trainplane.cli.output import Output
 from trainplane.cli.trainjob import add_connection
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
@@ -25,7 +25,9 @@ kubeflow.org/v2alpha1, into TrainJobs of today's API, each with a TrainingRuntim
 becomes of each field is told on standard error, and both are rendered and their pods compared: what would not run as
 before is refused, with the reason. Reads only; apply what it prints yourself.
 """
-_EPILOG = "Exit code: 0 converted; 1 something is refused; 2 the command line is wrong, or what it names cannot be read."
+_EPILOG = (
+    "Exit code: 0 converted; 1 something is refused; 2 the command line is wrong, or what it names cannot be read."
+)
 _MARKS = {"carried": ("·", ""), "changed": ("~", "yellow"), "left out": ("-", "red")}
 
 
@@ -40,10 +42,15 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--dry-run", action="store_true", help="with --all: nothing is changed, and this says so")
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="with --all: of every namespace")
     parser.add_argument(
-        "--gang-scheduler", choices=("volcano", "coscheduling"), default="", help="what the old operator was told to use"
+        "--gang-scheduler",
+        choices=("volcano", "coscheduling"),
+        default="",
+        help="what the old operator was told to use",
     )
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="for kubectl or for programs")
-    parser.add_argument("--write", metavar="DIR", help="write a file for each job there, and nothing that is there over")
+    parser.add_argument(
+        "--write", metavar="DIR", help="write a file for each job there, and nothing that is there over"
+    )
     add_connection(parser)
     parser.set_defaults(run=run)
 
@@ -116,6 +123,14 @@ def show_refused(title: str, findings: Iterable[Finding], output: Output) -> Non
         output.item("·", "", f"{finding.path}: ", finding.problem, indent=2)
 
 
+def _title(source: Any) -> str:
+    """Return what a job is called; whoever wrote it may have written anything."""
+    metadata = source.get("metadata") if isinstance(source, dict) else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    kind = source.get("kind") if isinstance(source, dict) else None
+    return f"{str(kind)[:63]} {str(name)[:63]}" if kind and name else str(kind)[:63] if kind else "a document"
+
+
 def _tree(moved: Migration) -> dict[str, Any]:
     return {
         "kind": moved.kind,
@@ -139,10 +154,10 @@ def _sources(given: argparse.Namespace) -> list[Any]:
         return [one.tree for one in read(text) if _is_older(one.tree)]
     resource, name = found
 
-    async def fetch(client: Client) -> list[Any]:
-        return [await client.get(resource, name, given.namespace if resource.namespaced else None)]
+    async def fetch(client: Client) -> Any:
+        return await client.get(resource, name, given.namespace if resource.namespaced else None)
 
-    return asked(given, fetch)
+    return [asked(given, fetch)]
 
 
 def _is_older(tree: object) -> bool:
@@ -189,40 +204,3 @@ def _yaml(tree: Any) -> str:
 
     text: str = yaml.dump(tree, Dumper=Dumper, sort_keys=False, width=1 << 16)
     return text
-
-
-def resources() -> list[Resource]:
-    """Return the resources that older jobs are, runtimes of the older TrainJob shape first."""
-    from trainplane.resources import (  # noqa: PLC0415 heavy
-        LEGACY_JOBS,
-        OLDER_CLUSTER_TRAINING_RUNTIMES,
-        OLDER_TRAIN_JOBS,
-        OLDER_TRAINING_RUNTIMES,
-    )
-
-    return [
-        OLDER_CLUSTER_TRAINING_RUNTIMES,
-        OLDER_TRAINING_RUNTIMES,
-        OLDER_TRAIN_JOBS,
-        *LEGACY_JOBS.values(),
-    ]
-
-
-def asked(given: argparse.Namespace, work: Callable[[Client], Any]) -> Any:
-    """Return what `work` makes of the cluster that the arguments name."""
-    from trainplane.kube.client import Client  # noqa: PLC0415 heavy
-    from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
-
-    async def connected() -> Any:
-        async with Client.connect(load_config(given.kubeconfig, context=given.context)) as client:
-            return await work(client)
-
-    return asyncio.run(connected())
-
-
-def initializers() -> str:
-    """Return the image that fetches data, of this release."""
-    import trainplane  # noqa: PLC0415 looks its version up
-    from trainplane.api import names  # noqa: PLC0415 heavy
-
-    return f"{names.INITIALIZERS_IMAGE}:v{trainplane.__version__}"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from trainplane.cli.migrate import asked, initializers, resources
+from trainplane.cli.older import asked, initializers, resources
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ def show_cluster(given: argparse.Namespace) -> int:
     """Look, print, return the exit code: 1 if something is refused or could not be read."""
     from trainplane.legacy.migrate.inventory import entry_of, ordered  # noqa: PLC0415 heavy
 
+    entry = functools.partial(entry_of, gang=given.gang_scheduler, initializers=initializers())
     entries: list[Entry] = []
     unseen: dict[str, str] = {}
 
     async def look(client: Client) -> None:
         for resource in resources():
-            async for source in _objects(client, resource, given, unseen):
-                entries.append(entry_of(source, gang=given.gang_scheduler, initializers=initializers()))
+            entries.extend([entry(source) async for source in _objects(client, resource, given, unseen)])
 
     asked(given, look)
     found, output = ordered(entries), Output(sys.stdout)

@@ -51,15 +51,16 @@ class Entry:
 
 def entry_of(source: Any, *, gang: str = "", initializers: str = names.INITIALIZERS_IMAGE) -> Entry:
     """Return what would become of an object; whatever it is, that is said and nothing raised."""
-    place = {key: trees.text(source, "metadata", key) or "" for key in ("namespace", "name")}
-    kind = trees.text(source, "kind") or ""
+    kind, namespace, name = (
+        trees.text(source, *path) or "" for path in (("kind",), ("metadata", "namespace"), ("metadata", "name"))
+    )
     queue = trees.text(source, "metadata", "labels", names.LABEL_QUEUE) or ""
     try:
         moved = migrate(source, gang=gang, initializers=initializers)
     except RefusedError as error:
-        return Entry(kind, **place, turn="stays", queue=queue, refused=error.findings)
+        return Entry(kind, namespace, name, "stays", queue, refused=error.findings)
     changes = sum(note.outcome != "carried" for note in moved.notes)
-    return Entry(kind, **place, turn=_turn(source), queue=queue, runtime=_shipped(moved), changes=changes)
+    return Entry(kind, namespace, name, _turn(source), queue, _shipped(moved), changes)
 
 
 def ordered(entries: Iterable[Entry]) -> list[Entry]:

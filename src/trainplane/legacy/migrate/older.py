@@ -84,6 +84,7 @@ def _moved_job(source: Tree, initializers: str) -> Migration:
         judge_form(trainjob, TrainJob)
         return Migration(names.TRAIN_JOB, (trainjob,), tuple(notes))
     runtime = _by_itself(lowered.runtime, job.view.metadata.name)
+    runtime = trees.put(runtime, "metadata", "labels", names.LABEL_FRAMEWORK, value="torch")
     trainjob = trees.put(trainjob, "spec", "runtimeRef", "name", value=job.view.metadata.name)
     before = pods_of_trainjob(rendered(_unowned(lowered.train_job), _unowned(lowered.runtime)), _ORDER)
     after = pods_of_trainjob(rendered(trainjob, runtime), _ORDER)
