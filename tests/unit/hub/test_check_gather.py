@@ -11,7 +11,7 @@ from tests.unit.hub.fakeworker import serving
 from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
 from trainplane.hub.check.gather import gather, trainjob_named
 from trainplane.hub.check.judge import check, judge
-from trainplane.hub.errors import NoSuchTrainJobError, NotAHubError
+from trainplane.hub.errors import NoSuchJobError, NotAHubError
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
 from trainplane.kube.errors import ForbiddenError
@@ -215,7 +215,7 @@ async def test_a_cluster_without_multikueue_is_no_hub(fleet: Fleet) -> None:
 async def test_a_train_job_is_found_by_name(fleet: Fleet) -> None:
     fleet.hub.put(TRAIN_JOBS, train_job())
     assert (await trainjob_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
-    with pytest.raises(NoSuchTrainJobError):
+    with pytest.raises(NoSuchJobError):
         await trainjob_named(fleet.client, "research", "other")
 
 

@@ -26,7 +26,7 @@ from trainplane.hub.check.facts import (
     WorkerFacts,
 )
 from trainplane.hub.check.needs import located, needs_of
-from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
+from trainplane.hub.errors import NoSuchJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
 from trainplane.hub.kubeconfigs import judge
 from trainplane.hub.workers import ordered
 from trainplane.kube.clock import SystemClock
@@ -109,11 +109,11 @@ async def _insist(hub: Client, facts: ClusterFacts) -> None:
 
 
 async def trainjob_named(hub: Client, namespace: str, name: str) -> Tree:
-    """Return a TrainJob of the hub; raises NoSuchTrainJobError."""
+    """Return a TrainJob of the hub; raises NoSuchJobError."""
     try:
         return await hub.get(TRAIN_JOBS, name, namespace)
     except NotFoundError as error:
-        raise NoSuchTrainJobError(namespace, name) from error
+        raise NoSuchJobError(namespace, name) from error
 
 
 async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespace: str) -> ClusterFacts:
