@@ -1,4 +1,4 @@
-"""The resources that we read and write: the trainer's and its elders', JobSet's, Kueue's, Kubernetes'. One table for all.
+"""The resources that we read and write: the trainer's, JobSet's, Kueue's, Kubernetes'. One table for all rooms.
 
 Kueue's objects stay plain trees: their schema is theirs, and we read a few fields of each.
 """
@@ -47,10 +47,9 @@ RESOURCE_FLAVORS: Final = Resource(*_KUEUE, "resourceflavors", "ResourceFlavor",
 ADMISSION_CHECKS: Final = Resource(*_KUEUE, "admissionchecks", "AdmissionCheck", namespaced=False)
 MULTIKUEUE_CONFIGS: Final = Resource(*_KUEUE, "multikueueconfigs", "MultiKueueConfig", namespaced=False)
 MULTIKUEUE_CLUSTERS: Final = Resource(*_KUEUE, "multikueueclusters", "MultiKueueCluster", namespaced=False)
-WORKLOAD_HORIZONTAL_POD_AUTOSCALERS: Final = Resource(
-    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"
+WORKLOAD_PRIORITY_CLASSES: Final = Resource(
+    *_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False
 )
-PRIORITY_CLASSES: Final = Resource(*_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False)
 
 # --- Kubernetes
 
@@ -65,6 +64,7 @@ SECRETS: Final = resource.SECRETS
 SERVICES: Final = Resource("", "v1", "services", "Service")
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+HORIZONTAL_POD_AUTOSCALERS: Final = Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 PRIORITY_CLASSES: Final = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 SELF_SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False

@@ -34,6 +34,14 @@ MANAGED_BY_MULTIKUEUE: Final = names.MANAGED_BY_MULTIKUEUE
 GATE_MANAGED_BY: Final = "JobManagedBy"
 """The feature gate without which no job may set `runPolicy.managedBy`."""
 
+# --- admission
+
+DEFAULTER: Final = "defaulter.kubeflow.org"
+VALIDATOR: Final = "validator.kubeflow.org"
+"""Our webhook configurations for the older kinds; the old operator's are called otherwise and may be there too."""
+CONVERT_PATH: Final = "/convert"
+"""Where on the operator's webhook server objects are turned into another version of their kind."""
+
 # --- replica types
 
 MASTER: Final = "Master"
