@@ -14,15 +14,15 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names as legacy_names
 from trainplane.api.legacy.kinds import KINDS as LEGACY
-from trainplane.kube.resource import Resource
 from trainplane.lifecycle.conditions import ENDS, conditions_of
-from trainplane.resources import JOB_SETS, JOBS, TRAIN_JOBS
+from trainplane.resources import JOB_SETS, JOBS, LEGACY_JOBS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from trainplane.api.legacy.kinds import Kind
     from trainplane.api.tree import Tree
+    from trainplane.kube.resource import Resource
 
 
 class JobKey(NamedTuple):
@@ -104,7 +104,7 @@ TRAIN_JOB: Final = JobKind(
 
 
 def _legacy(kind: Kind) -> JobKind:
-    resource = Resource(legacy_names.GROUP, kind.version, kind.plural, kind.name)
+    resource = LEGACY_JOBS[kind.name]
     launched = ((JOBS, resource),) if legacy_names.LAUNCHER in kind.types else ()  # a launcher's pods are a Job's
     return JobKind(
         resource,

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.hub.check_objects import FakeCluster, content, multikueue, runtime, train_job
 from tests.unit.hub.fakeworker import serving
 from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
-from trainplane.hub.check.gather import gather, trainjob_named
+from trainplane.hub.check.gather import gather, job_named
 from trainplane.hub.check.judge import check, judge
 from trainplane.hub.errors import NoSuchJobError, NotAHubError
 from trainplane.hub.workers import Workers
@@ -214,9 +214,9 @@ async def test_a_cluster_without_multikueue_is_no_hub(fleet: Fleet) -> None:
 
 async def test_a_train_job_is_found_by_name(fleet: Fleet) -> None:
     fleet.hub.put(TRAIN_JOBS, train_job())
-    assert (await trainjob_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
+    assert (await job_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
     with pytest.raises(NoSuchJobError):
-        await trainjob_named(fleet.client, "research", "other")
+        await job_named(fleet.client, "research", "other")
 
 
 async def test_a_different_runtime_is_found_with_its_difference(fleet: Fleet) -> None:

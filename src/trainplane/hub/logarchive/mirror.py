@@ -210,6 +210,6 @@ def _stored(header: ObjectHeader) -> Any:
         return {"metadata": metadata, "refused": str(error)}
 
 
-def _index(label: str) -> Index:
+def _index(label: str) -> Index[_Labelled]:
     """Find pods by the job that a label names."""
     return Index(_Labelled, lambda found: [f"{found.metadata.namespace}/{found.metadata.labels.get(label, '')}"])
