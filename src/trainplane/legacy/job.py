@@ -23,7 +23,7 @@ class Member(NamedTuple):
     """One pod of a job by what it is there for; a pod that takes another's place is the same member."""
 
     type: str
-    index: int
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,8 @@ class Job:
         self.tree = defaulted(kind, tree)
         self.spec = trees.fields(self.tree, "spec")
         self.policy = trees.fields(self.spec, "runPolicy")
-        self.elastic: Tree | None = self.spec.get("elasticPolicy") if kind.elastic else None
+        elastic = self.spec.get("elasticPolicy")
+        self.elastic: Tree | None = elastic if kind.elastic and isinstance(elastic, dict) else None
 
     @property
     def name(self) -> str:
