@@ -174,10 +174,7 @@ _KINDS_FLAG: Final = (
 _HUB: Final = {
     "front": (
         _IMAGE_OF_HUB,
-        (
-            "trainplane.hub.front]\n",
-            f"trainplane.hub.front]\n          {{{{- if {_KINDS} }}}}\n          args:\n{_KINDS_FLAG}          {{{{- end }}}}\n",
-        ),
+        ("trainplane.hub.front]\n", f"trainplane.hub.front]\n{_with_kinds('args: ["--legacy-kinds={{ . }}"]', 10)}"),
     ),
     "legacy-rbac": (
         (f"[{', '.join(BY_PLURAL)}]", f"[{{{{ {_KINDS} }}}}]"),
@@ -194,7 +191,10 @@ _HUB: Final = {
     "server": (
         _IMAGE_OF_HUB,
         ("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}"),
-        ("- --data=/data\n", f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n{_KINDS_FLAG}"),
+        (
+            "- --data=/data\n",
+            f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n{_with_kinds('- --legacy-kinds={{ . }}', 12)}",
+        ),
         ("--keep-job-bytes=256Mi", "--keep-job-bytes={{ .Values.hub.keepJobBytes }}"),
         ("--keep-total-bytes=8Gi", "--keep-total-bytes={{ .Values.hub.keepTotalBytes }}"),
         ("--keep-finished=14d", "--keep-finished={{ .Values.hub.keepFinished }}"),

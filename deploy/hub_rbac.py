@@ -1,8 +1,8 @@
 """What the hub server and its fronts may do on the hub: one line for each thing that they ask, with the reason.
 
 `manifests/hub/rbac.yaml` is written from it, `manifests/hub/legacy-rbac.yaml` for older kinds of jobs, and the chart's
-templates from those. `tests/install/fleet` compares these lines with the API server's audit log, as `tests/install` does
-with the operator's. What is read of workers is read as MultiKueue's own user: `manifests/hub/worker-role.yaml`.
+templates from those. `tests/install/fleet` compares these lines with the API server's audit log, as `tests/install`
+does with the operator's. What is read of workers is read as MultiKueue's own user: `manifests/hub/worker-role.yaml`.
 """
 
 from __future__ import annotations
