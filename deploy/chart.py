@@ -167,14 +167,21 @@ def _ports(comment: str, value: str) -> tuple[str, str]:
 
 _KINDS: Final = 'include "trainplane.hubKinds" .'
 """Gives the older kinds that the hub looks after, with commas; empty if there are none."""
-_KINDS_FLAG: Final = (
-    f"            {{{{- with {_KINDS} }}}}\n            - --legacy-kinds={{{{ . }}}}\n            {{{{- end }}}}\n"
-)
+
+
+def _with_kinds(line: str, indent: int) -> str:
+    """Return a line that is only there with older kinds, which are `.` in it."""
+    lines = (f"{{{{- with {_KINDS} }}}}", line, "{{- end }}")
+    return "".join(f"{' ' * indent}{one}\n" for one in lines)
+
 
 _HUB: Final = {
     "front": (
         _IMAGE_OF_HUB,
-        ("trainplane.hub.front]\n", f"trainplane.hub.front]\n{_with_kinds('args: ["--legacy-kinds={{ . }}"]', 10)}"),
+        (
+            "trainplane.hub.front]\n",
+            "trainplane.hub.front]\n" + _with_kinds('args: ["--legacy-kinds={{ . }}"]', indent=10),
+        ),
     ),
     "legacy-rbac": (
         (f"[{', '.join(BY_PLURAL)}]", f"[{{{{ {_KINDS} }}}}]"),
@@ -193,7 +200,8 @@ _HUB: Final = {
         ("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}"),
         (
             "- --data=/data\n",
-            f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n{_with_kinds('- --legacy-kinds={{ . }}', 12)}",
+            f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n"
+            + _with_kinds("- --legacy-kinds={{ . }}", indent=12),
         ),
         ("--keep-job-bytes=256Mi", "--keep-job-bytes={{ .Values.hub.keepJobBytes }}"),
         ("--keep-total-bytes=8Gi", "--keep-total-bytes={{ .Values.hub.keepTotalBytes }}"),
