@@ -124,6 +124,10 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
+.PHONY: legacy
+legacy: engines images ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+	$(LIVE) --suite legacy tests/legacy
+
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(LIVE) --suite e2e tests/e2e

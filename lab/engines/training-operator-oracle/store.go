@@ -78,7 +78,7 @@ func newStore(job client.Object, given testCase) (*store, error) {
 		switch {
 		case head.Kind == "HorizontalPodAutoscaler":
 			object = &autoscaling.HorizontalPodAutoscaler{}
-		case head.GroupVersionKind().Group == volcano.GroupName:
+		case head.APIVersion == volcano.SchemeGroupVersion.String():
 			object = &volcano.PodGroup{}
 		}
 		if err := json.Unmarshal(document, object); err != nil {

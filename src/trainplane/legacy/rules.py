@@ -74,7 +74,7 @@ def judge_size(path: str, counts: Mapping[str, int], most_pods: int) -> Iterator
 def judge_policy(kind: Kind, job: Tree, settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each setting of the run policy that means nothing, or that nobody would act on."""
     policy = trees.fields(job, "spec", "runPolicy")
-    yield from _judge_manager(kind, policy, settings)
+    yield from judge_manager(kind, policy, settings)
     clean = policy.get("cleanPodPolicy")
     if clean and clean not in names.CLEAN_POD_POLICIES:
         yield Finding(f"{POLICY}.cleanPodPolicy", f"must be {listed(names.CLEAN_POD_POLICIES)}")
@@ -111,7 +111,8 @@ def listed(words: tuple[str, ...]) -> str:
     return f"{', '.join(others)} or {last}" if others else last
 
 
-def _judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
+def judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
+    """Yield a finding if a job names a manager that there is not, or may not name one at all."""
     manager = policy.get("managedBy")
     if manager is None:
         return

@@ -73,7 +73,16 @@ class Status:
             self.tree.setdefault("completionTime", self._now)
             self.state(condition, message)
             for one in _PASSING:
-                self._turn_false(one)
+                self.withdraw(one)
+
+    def withdraw(self, condition: str) -> None:
+        """Let a condition that is True be so no longer, in its place and for the reason that it had."""
+        self.tree["conditions"] = [
+            {**one, "status": "False", "lastUpdateTime": self._now, "lastTransitionTime": self._now}
+            if one.get("type") == condition and one.get("status") == "True"
+            else one
+            for one in self._conditions
+        ]
 
     def begin(self, *, anew: bool = False) -> None:
         """Let the job have begun now, if it has not before; anew even so."""
@@ -133,12 +142,3 @@ class Status:
         ]
         if status == "True" or reason.endswith(RESUMED):
             self.events.append(EventContent("Warning" if condition in _BAD else "Normal", reason, message))
-
-    def _turn_false(self, condition: str) -> None:
-        """Let a condition that is True be so no longer, in its place and for the reason that it had."""
-        self.tree["conditions"] = [
-            {**one, "status": "False", "lastUpdateTime": self._now, "lastTransitionTime": self._now}
-            if one.get("type") == condition and one.get("status") == "True"
-            else one
-            for one in self._conditions
-        ]

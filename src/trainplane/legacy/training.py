@@ -95,9 +95,9 @@ class _Look:
         self._remove([scaler] if scaler else [])
         self.status.stop_counting(as_succeeded=False)
         message = "runPolicy.suspend is set: pods are stopped or not started"
-        for condition in (names.RUNNING, names.RESTARTING):
-            if self.status.has(condition):
-                self.status.deny(condition, message, because=names.SUSPENDED)
+        if self.status.has(names.RUNNING):
+            self.status.deny(names.RUNNING, message, because=names.SUSPENDED)
+        self.status.withdraw(names.RESTARTING)
         self.status.state(names.SUSPENDED, message)
         return self._decision()
 

@@ -6,12 +6,19 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from trainplane.kube.cabundle import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, BundleTarget
+from trainplane.api import names
+from trainplane.api.legacy.kinds import MPI
+from trainplane.kube.cabundle import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    BundleTarget,
+)
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ManagedSettings, ServingContext
 from trainplane.kube.pki import CertificatePolicy
 
 if TYPE_CHECKING:
-    from trainplane.api.configuration import TLS
+    from trainplane.api.configuration import TLS, Configuration
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.operator.settings import Settings
@@ -57,7 +64,15 @@ def certificates(
     service = f"{management.webhook_service_name}.{settings.namespace}.svc"
     policy = CertificatePolicy((service,), ca_name=AUTHORITY, organization=ORGANIZATION)
     managed = ManagedSettings(settings.namespace, management.webhook_secret_name, policy)
-    return ManagedCertificates(client, managed, serving, clock, targets=TARGETS)
+    targets = (*TARGETS, *converted_kinds(settings.configuration))
+    return ManagedCertificates(client, managed, serving, clock, targets=targets)
+
+
+def converted_kinds(configuration: Configuration) -> tuple[BundleTarget, ...]:
+    """Return the CRDs whose objects we convert: they must trust our certificate, too."""
+    if MPI.plural not in configuration.legacy.kinds:
+        return ()
+    return (BundleTarget(CUSTOM_RESOURCE_DEFINITIONS, f"{MPI.plural}.{names.LEGACY_GROUP}"),)
 
 
 def _is_tls13(suite: str) -> bool:

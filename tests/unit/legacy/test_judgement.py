@@ -256,7 +256,8 @@ def test_workers_that_come_and_go_are_not_listed() -> None:
 
 
 def test_a_job_of_ten_thousand_faults_is_refused_for_the_first_few_and_soon() -> None:
-    written = job(kinds.PYTORCH, **{f"type{index}": {} for index in range(10_000)})
+    written = job(kinds.PYTORCH)
+    written["spec"]["pytorchReplicaSpecs"] |= {f"type{index}": {} for index in range(10_000)}
     begun = time.process_time()
     assert len(problems(kinds.PYTORCH, default(kinds.PYTORCH, written), None, SETTINGS)) == MOST_FINDINGS
     assert time.process_time() - begun < 1

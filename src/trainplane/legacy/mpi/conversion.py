@@ -22,8 +22,7 @@ lets nobody say what could not be written without it. What is not of its form is
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -69,7 +68,7 @@ class Version:
     """Fields that are lost on the way there and back, and whether a value is one that the field may have."""
     record: str
     """The annotation, on objects of the other version, that keeps them."""
-    defaults: Mapping[Path, Any] = MappingProxyType({})
+    defaults: Mapping[Path, Any] = field(default_factory=dict)
     """What the schema fills in: it need not be kept."""
 
 

@@ -107,7 +107,7 @@ def judge(job: MPIJob, cluster_domain: str = "") -> Iterator[Finding]:
         yield Finding(f"{_replica(names.WORKER)}.replicas", f"{room}: use fewer workers, or a shorter name")
     yield from _spec(job)
     yield from _policy(job)
-    if not trees.fields(job.tree, _SPEC, MPI.specs):
+    if not isinstance(trees.get(job.tree, _SPEC, MPI.specs), dict):
         yield Finding(f"spec.{MPI.specs}", f"is missing: describe the {names.LAUNCHER}", "Required")
         return
     if not job.replica(names.LAUNCHER):
