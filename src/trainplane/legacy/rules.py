@@ -84,6 +84,25 @@ def judge_policy(kind: Kind, job: Tree, settings: Settings) -> Iterator[Finding]
             yield Finding(f"{POLICY}.{field}", f"is a number of {what}: use 0 or more")
 
 
+def judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
+    """Yield a finding if a run policy names a controller that there is not, or may name none."""
+    manager = policy.get("managedBy")
+    if manager is None:
+        return
+    if not settings.job_managed_by:
+        yield Finding(
+            f"{POLICY}.managedBy",
+            f"may be set only with the feature gate {names.GATE_MANAGED_BY}, which is off: leave it out, or ask an "
+            "admin to turn it on",
+            "Forbidden",
+        )
+    elif manager not in {kind.managed_by, names.MANAGED_BY_MULTIKUEUE}:
+        yield Finding(
+            f"{POLICY}.managedBy",
+            f"must be {kind.managed_by} or {names.MANAGED_BY_MULTIKUEUE}, or left out, which means the first",
+        )
+
+
 def judge_policy_change(new: Tree, old: Tree) -> Iterator[Finding]:
     """Yield a finding if a job would pass from one controller to another."""
     before, after = (trees.get(job, "spec", "runPolicy", "managedBy") for job in (old, new))
@@ -109,22 +128,3 @@ def listed(words: tuple[str, ...]) -> str:
     """Return words as a choice between them."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
-    """Yield a finding if a job names a manager that there is not, or may not name one at all."""
-    manager = policy.get("managedBy")
-    if manager is None:
-        return
-    if not settings.job_managed_by:
-        yield Finding(
-            f"{POLICY}.managedBy",
-            f"may be set only with the feature gate {names.GATE_MANAGED_BY}, which is off: leave it out, or ask an "
-            "admin to turn it on",
-            "Forbidden",
-        )
-    elif manager not in {kind.managed_by, names.MANAGED_BY_MULTIKUEUE}:
-        yield Finding(
-            f"{POLICY}.managedBy",
-            f"must be {kind.managed_by} or {names.MANAGED_BY_MULTIKUEUE}, or left out, which means the first",
-        )
