@@ -125,16 +125,9 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
-<<<<<<< HEAD
-        # The other side of the comparison of MPIJobs.
-        Engine("mpi-operator-oracle", {"mpi-operator-oracle": "."}),
-        # What training-operator v1.9.3's own reconcilers make of a job, asked without a cluster.
-        Engine("training-operator-oracle", {"training-operator-oracle": "."}),
-=======
         # What the operators of older kinds make of a job, asked of their own code without a cluster; and their CRDs.
         _oracle("training-operator", "manifests/base/crds"),
         _oracle("mpi-operator", "manifests/base"),
->>>>>>> h-types
         # What an admin installs our chart with.
         Engine(
             "helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, ldflags="-X helm.sh/helm/v4/internal/version.version=v4.3.1"
