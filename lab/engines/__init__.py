@@ -70,6 +70,7 @@ def _stamps(variable_prefix: str, version: str) -> str:
 
 _K8S = "k8s.io/kubernetes/cmd/"
 _TRAINER = "github.com/kubeflow/trainer/v2"
+_TRAINING = "github.com/kubeflow/training-operator"
 
 
 def _kubernetes(name: str, version: str) -> Engine:
@@ -171,6 +172,15 @@ ENGINES: dict[str, Engine] = {
             "prometheus",
             {name: f"github.com/prometheus/prometheus/cmd/{name}" for name in ("prometheus", "promtool")},
             tags="remove_all_sd,enable_kubernetes_sd",
+            on_demand=True,
+        ),
+        # The operator of the older kinds, which ours takes over from. Its modules are those of the oracle, so that
+        # whoever has one built waits for little more than a link.
+        Engine(
+            "training-operator",
+            {"training-operator": f"{_TRAINING}/cmd/training-operator.v1"},
+            module=_TRAINING,
+            manifests=("manifests/base",),
             on_demand=True,
         ),
         # What many check rendered charts with, before a cluster sees them.
