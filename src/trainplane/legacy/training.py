@@ -120,14 +120,16 @@ class _Look:
         final = [one for one in counted.failed if self._is_final(one)]
         if self.framework.is_done(self.job, counted):
             self.status.end(names.SUCCEEDED, self._success(counted))
-        elif final:
+            return self._decision()
+        leading = self.framework.leaders(self.job)
+        if any(counted.counts[one].active for one in leading) and not (restarted and not final):
+            self.status.state(names.RUNNING, f"{' and '.join(leading)} pods run")
+        if final:
             self.status.end(names.FAILED, _failure(self.job, final))
-        else:
-            self._make()
-            self._restart(restarted)
-            if not restarted and any(counted.counts[one].active for one in self.framework.leaders(self.job)):
-                self.status.state(names.RUNNING, f"{' and '.join(self.framework.leaders(self.job))} pods run")
-            self.status.events += news.of_pods(self.pods.values())
+            return self._decision()
+        self._make()
+        self._restart(restarted)
+        self.status.events += news.of_pods(self.pods.values())
         return self._decision(again=self._seconds_left())
 
     # -- their parts

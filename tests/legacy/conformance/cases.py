@@ -218,8 +218,8 @@ class _Drawing:
     def _members(self, case: Case, name: str, count: int) -> None:
         beyond = self._maybe(0.08)
         for index in range(count + beyond):
-            if self._maybe(0.85):
-                case.pods.append(self._pod(case, name, index))
+            if index >= count or self._maybe(0.85):
+                case.pods.append(self._pod(case, name, index, is_beyond=index >= count))
             if self._maybe(0.9):
                 case.services.append({"apiVersion": "v1", "kind": "Service", **self._owned(case, name, index)})
 
@@ -242,9 +242,11 @@ class _Drawing:
             }
         }
 
-    def _pod(self, case: Case, name: str, index: int) -> Tree:
+    def _pod(self, case: Case, name: str, index: int, *, is_beyond: bool) -> Tree:
         phase = self.chance.choice(["Pending", "Running", "Running", "Running", "Running", "Succeeded", "Failed"])
         pod = {"apiVersion": "v1", "kind": "Pod", **self._owned(case, name, index)}
+        if is_beyond:
+            return {**pod, "status": {"phase": "Running"}}
         if self._maybe(0.5 if case.stage == "resumed" else 0.07):
             pod["metadata"]["deletionTimestamp"] = written(self.now)
         state: Tree = {"running": {"startedAt": self._ago(4)}}
@@ -273,7 +275,9 @@ class _Drawing:
             conditions.append(self._condition(kind, names.SUSPENDED))
         if case.stage == "over":
             end = self.chance.choice([names.SUCCEEDED, names.FAILED])
-            conditions[1:] = [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            conditions[1:] = (
+                [] if before == names.RESTARTING else [{**one, "status": "False"} for one in conditions[1:]]
+            )
             conditions.append(self._condition(kind, end))
             status["completionTime"] = self._ago(1)
         return status

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.conformance.compare import ABSENT, tree_differences
+from trainplane.api import tree as trees
 from trainplane.api.legacy import names
 from trainplane.legacy.job import Job
 from trainplane.legacy.tally import SIGNALLED
@@ -94,7 +95,9 @@ def _code(pod: Tree) -> int | None:
 def _has_final_code(found: Difference) -> bool:
     """Return whether a pod failed with an exit code that its policy does not try again."""
     return any(
-        policy == names.RESTART_EXIT_CODE and pod["status"]["phase"] == "Failed" and (_code(pod) or SIGNALLED) < SIGNALLED
+        policy == names.RESTART_EXIT_CODE
+        and pod["status"]["phase"] == "Failed"
+        and (_code(pod) or SIGNALLED) < SIGNALLED
         for _, policy, pod in found.pods()
     )
 
@@ -161,9 +164,9 @@ def _is_withdrawn(found: Difference) -> bool:
 def _ends_before_anything_is_made(found: Difference) -> bool:
     if not _ends_now(found):
         return False
-    if found.path in ("status.conditions.Restarting", "status.conditions.Running"):
-        is_withdrawn = found.right == ABSENT or found.right["status"] == "False"
-        return is_withdrawn and names.RESTARTING in _conditions(found.theirs) and _has_restarted(found)
+    if found.path in ("status.conditions.Restarting", "status.conditions.Running", "status.state"):
+        is_over = found.right in (ABSENT, names.SUCCEEDED) or trees.get(found.right, "status") == "False"
+        return is_over and names.RESTARTING in _conditions(found.theirs) and _has_restarted(found)
     return found.is_theirs_alone and bool(found.member)
 
 
@@ -190,8 +193,11 @@ def _number(pod: Tree) -> int:
 
 def _is_of_earlier_run(found: Difference) -> bool:
     left_over = [pod for _, _, pod in found.pods() if _is_going(pod) and pod["status"]["phase"] != "Pending"]
-    is_status = found.path.startswith("status.replicaStatuses.") or bool(_OUTCOME.fullmatch(found.path))
-    return found.case.stage == "resumed" and bool(left_over) and is_status
+    if found.case.stage != "resumed" or not left_over:
+        return False
+    if found.job.policy.get("backoffLimit") == 0 and _conditions(found.theirs) >= {names.FAILED}:
+        return names.FAILED not in _conditions(found.ours)
+    return found.path.startswith("status.replicaStatuses.") or bool(_OUTCOME.fullmatch(found.path))
 
 
 def _restarts_as_its_policy_says(found: Difference) -> bool:
@@ -212,6 +218,8 @@ def _runs_in_passing(found: Difference) -> bool:
         return False
     if found.path == "status.conditions.Restarting":
         return bool(found.left == ABSENT and found.right["status"] == "False")
+    if re.fullmatch(r"status\.conditions\.Running\.last\w+Time", found.path):
+        return bool(found.left == "now")
     return found.path == "status.conditions.Running" and found.is_theirs_alone and found.left["status"] == "False"
 
 
@@ -259,6 +267,13 @@ def _restarts_whoever_leads(found: Difference) -> bool:
     )
 
 
+def _goes_on_restarting(found: Difference) -> bool:
+    """Match the time of a Restarting condition, which they write anew as long as a pod is going."""
+    is_time = bool(re.fullmatch(r"status\.conditions\.Restarting\.last\w+Time", found.path))
+    both = names.RESTARTING in _conditions(found.theirs) & _conditions(found.ours)
+    return is_time and both and found.left == "now" and _has_restarted(found)
+
+
 def _has_its_selector(found: Difference) -> bool:
     is_selector = bool(re.fullmatch(r"status\.replicaStatuses\.\w+\.selector", found.path))
     return is_selector and found.left == ABSENT and names.SUCCEEDED in _conditions(found.ours) and _ends_now(found)
@@ -297,7 +312,10 @@ def _has_no_server(found: Difference) -> bool:
 
 DECLARED: Final[dict[str, tuple[str, Callable[[Difference], bool]]]] = {
     "wait": ("a worker waits for its master's address by a script of our own", _waits_otherwise),
-    "logs": ("pods that ended are kept when a limit stops a job, so that their logs can be read", _is_kept_for_its_logs),
+    "logs": (
+        "pods that ended are kept when a limit stops a job, so that their logs can be read",
+        _is_kept_for_its_logs,
+    ),
     "stopped-counts": ("the counts of a job that a limit stopped are those of its end", _is_counted_when_stopped),
     "withdrawn": ("a job that ended or is suspended is not Restarting, and says since when it is not", _is_withdrawn),
     "end-first": ("nothing is made or restarted in the look that ends a job", _ends_before_anything_is_made),
@@ -305,10 +323,14 @@ DECLARED: Final[dict[str, tuple[str, Callable[[Difference], bool]]]] = {
     "earlier-run": ("pods still going from before a resume do not fail or restart the job", _is_of_earlier_run),
     "restart": ("TFJob and XGBoostJob restart pods as restartPolicy says", _restarts_as_its_policy_says),
     "in-passing": ("an XGBoostJob that was never seen running does not say that it was", _runs_in_passing),
-    "completion": ("a job that failed by an exit code has a completionTime, so it can expire", _has_its_completion_time),
+    "completion": (
+        "a job that failed by an exit code has a completionTime, so it can expire",
+        _has_its_completion_time,
+    ),
     "leader": ("a job is done when its leader is, whatever the others do then", _is_done_with_its_leader),
     "final": ("a TFJob fails with a pod that is not restarted, though another restarts", _fails_while_another_restarts),
     "whoever": ("a job of which a pod is restarted is Restarting, whoever leads", _restarts_whoever_leads),
+    "steady": ("a restart that goes on keeps the time at which it began", _goes_on_restarting),
     "selector": ("every type has its selector, in the look that ends the job too", _has_its_selector),
     "managed": ("a JAXJob that MultiKueue manages is left alone, as other kinds are", _is_left_alone),
     "quiet": ("waiting for Volcano writes nothing", _waits_without_writing),

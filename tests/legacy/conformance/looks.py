@@ -62,6 +62,8 @@ def _look(case: Case, given: Tree) -> Tree:
     found["written"] = {_kind(one): _object(one) for one in given["written"] or ()}
     found["deleted"] = dict.fromkeys(given["deleted"] or (), True)
     found["status"] = _status(given["status"] or case.job.get("status") or {})
+    counts = found["status"].get("replicaStatuses", {})
+    found["status"]["replicaStatuses"] = {name: counts.get(name, {}) for name in case.kind.types}
     return found
 
 
