@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab import engines
-from lab.engines import ENGINES, OTHERS, Engine, build, chosen, release
+from lab.engines import ENGINES, OTHERS, Engine, align, build, chosen, release
 from lab.errors import BuildError
 
 if TYPE_CHECKING:
@@ -150,3 +150,8 @@ def test_other_releases_are_built_when_they_are_chosen_or_named_and_not_at_full_
 def test_no_two_releases_share_a_folder_or_a_build() -> None:
     assert len({one.name for one in others()} | ENGINES.keys()) == len(others()) + len(ENGINES)
     assert len({one.key() for one in others()}) == len(others())
+
+
+def test_engines_that_share_libraries_compile_each_once() -> None:
+    """A machine without caches compiled Kubernetes' client libraries five times: see `lab.engines.align`."""
+    assert not [wanted for wanted in align.apart().values() if wanted], "run python -m lab.engines.align"
