@@ -78,7 +78,7 @@ def migrate(source: Any, *, gang: str = "", initializers: str = names.INITIALIZE
         if job is not source:
             take_v1(trees.fields(source, "spec"), draft)
         notes_of_names(source, draft)
-        return proven(draft, pods_of_job(kind, job, joined=len(draft.order) == 1))
+        return proven(draft, lambda: pods_of_job(kind, job, joined=len(draft.order) == 1))
     except RecursionError as error:
         raise RefusedError([Finding("spec", "is nested too deep to be read")]) from error
 
