@@ -47,10 +47,13 @@ def default(kind: Kind, job: Tree) -> Tree:
 def problems(
     kind: Kind, new: Tree, old: Tree | None, settings: Settings, *, most_pods: int = MOST_PODS
 ) -> list[Finding]:
-    """Return why a job may not be as it is; of an edit, what it makes worse."""
+    """Return why a job may not be as it is; of an edit, what it makes worse.
+
+    Of a job that is being deleted nothing is refused: whoever holds it back must be able to let it go.
+    """
     if old is None:
         return list(islice(_judge(kind, new, settings, most_pods), MOST_FINDINGS))
-    if new.get("spec") == old.get("spec"):
+    if new.get("spec") == old.get("spec") or trees.get(new, "metadata", "deletionTimestamp"):
         return []
     known = set(_judge(kind, old, settings, most_pods))
     found = (finding for finding in _judge(kind, new, settings, most_pods) if finding not in known)

@@ -74,7 +74,7 @@ def judge_size(path: str, counts: Mapping[str, int], most_pods: int) -> Iterator
 def judge_policy(kind: Kind, job: Tree, settings: Settings) -> Iterator[Finding]:
     """Yield a finding for each setting of the run policy that means nothing, or that nobody would act on."""
     policy = trees.fields(job, "spec", "runPolicy")
-    yield from _judge_manager(kind, policy, settings)
+    yield from judge_manager(kind, policy, settings)
     clean = policy.get("cleanPodPolicy")
     if clean and clean not in names.CLEAN_POD_POLICIES:
         yield Finding(f"{POLICY}.cleanPodPolicy", f"must be {listed(names.CLEAN_POD_POLICIES)}")
@@ -82,6 +82,25 @@ def judge_policy(kind: Kind, job: Tree, settings: Settings) -> Iterator[Finding]
         count = trees.number(policy, field)
         if count is not None and count < 0:
             yield Finding(f"{POLICY}.{field}", f"is a number of {what}: use 0 or more")
+
+
+def judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
+    """Yield a finding if a run policy names a controller that there is not, or may name none."""
+    manager = policy.get("managedBy")
+    if manager is None:
+        return
+    if not settings.job_managed_by:
+        yield Finding(
+            f"{POLICY}.managedBy",
+            f"may be set only with the feature gate {names.GATE_MANAGED_BY}, which is off: leave it out, or ask an "
+            "admin to turn it on",
+            "Forbidden",
+        )
+    elif manager not in {kind.managed_by, names.MANAGED_BY_MULTIKUEUE}:
+        yield Finding(
+            f"{POLICY}.managedBy",
+            f"must be {kind.managed_by} or {names.MANAGED_BY_MULTIKUEUE}, or left out, which means the first",
+        )
 
 
 def judge_policy_change(new: Tree, old: Tree) -> Iterator[Finding]:
@@ -109,21 +128,3 @@ def listed(words: tuple[str, ...]) -> str:
     """Return words as a choice between them."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
-
-
-def _judge_manager(kind: Kind, policy: Tree, settings: Settings) -> Iterator[Finding]:
-    manager = policy.get("managedBy")
-    if manager is None:
-        return
-    if not settings.job_managed_by:
-        yield Finding(
-            f"{POLICY}.managedBy",
-            f"may be set only with the feature gate {names.GATE_MANAGED_BY}, which is off: leave it out, or ask an "
-            "admin to turn it on",
-            "Forbidden",
-        )
-    elif manager not in {kind.managed_by, names.MANAGED_BY_MULTIKUEUE}:
-        yield Finding(
-            f"{POLICY}.managedBy",
-            f"must be {kind.managed_by} or {names.MANAGED_BY_MULTIKUEUE}, or left out, which means the first",
-        )

@@ -236,6 +236,12 @@ def test_an_edit_is_refused_for_what_it_makes_worse_alone() -> None:
     assert paths(kinds.PYTORCH, worse, broken) == ["spec.runPolicy.backoffLimit"]
 
 
+def test_a_job_that_goes_may_be_edited_as_it_must() -> None:
+    worse = job(kinds.PYTORCH, Master={"replicas": 2})
+    worse["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert problems(kinds.PYTORCH, worse, job(kinds.PYTORCH), SETTINGS) == []
+
+
 def test_more_pods_than_are_looked_after_are_refused_by_number() -> None:
     for count in (5000, 2**31 - 1):
         (finding, *_) = problems(kinds.PYTORCH, job(kinds.PYTORCH, Worker={"replicas": count}), None, SETTINGS)

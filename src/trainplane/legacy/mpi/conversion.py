@@ -14,6 +14,7 @@ v2beta1 is stored and run. Most fields are the same in both; these are not:
 
 What the other version cannot say goes into an annotation of the converted object: for each such field what it said, and
 what the way there and back would make of it. The way back puts it in again, unless somebody changed the field since.
+An empty annotation says in which version the object was written.
 
 Anybody may write that annotation. So of what it says only these fields are read, with values that a field may have: it
 lets nobody say what could not be written without it. What is not of its form is dropped.
@@ -89,12 +90,15 @@ def converted(job: Tree, api_version: str) -> Tree:
         for path, value, other in lost
         if value != other and (other is not None or value != source.defaults.get(path))
     }
-    turned = {**job, "apiVersion": api_version, "spec": spec}
-    return _annotated(turned, drop=target.record, add=source.record, to=record)
+    annotations = trees.fields(job, "metadata", "annotations")
+    kept = {key: value for key, value in annotations.items() if key not in {source.record, target.record}}
+    if record or target.record not in annotations:
+        kept[source.record] = msgspec.json.encode(record).decode()
+    return _annotated({**job, "apiVersion": api_version, "spec": spec}, kept)
 
 
 def was_v1(job: Tree) -> bool:
-    """Return whether an MPIJob was written as v1, as far as it shows: by its version, or by what was kept of it."""
+    """Return whether an MPIJob was written as v1, by its version or by what was kept of it."""
     return job.get("apiVersion") == V1 or trees.text(job, "metadata", "annotations", _V1.record) is not None
 
 
@@ -122,11 +126,9 @@ def _v2beta1_as_v1(spec: Tree) -> Tree:
 
 def _with_policy(spec: Tree, changed: Tree) -> Tree:
     """Return a spec with fields of its runPolicy set; None is a field that is not there."""
-    policy = spec.get("runPolicy") or {}
-    for key, value in changed.items():
-        if isinstance(policy, dict) and value is not None and policy.get(key) != value:
-            spec = trees.put(spec, "runPolicy", key, value=value)
-    return spec
+    policy = spec.get("runPolicy")
+    said = {key: value for key, value in changed.items() if value is not None}
+    return {**spec, "runPolicy": {**(policy or {}), **said}} if said and isinstance(policy, dict | None) else spec
 
 
 def _managed_by(policy: Tree, ours: str) -> Any:
@@ -210,25 +212,18 @@ def _read(job: Tree, version: Version) -> dict[Path, tuple[Any, Any]]:
 
 def _restored(spec: Tree, record: dict[Path, tuple[Any, Any]]) -> Tree:
     for path, (value, other) in record.items():
-        around = trees.get(spec, *path[:-1]) if path[1:] else spec
-        if trees.get(spec, *path) != other or not isinstance(around, dict | None):
+        around = trees.get(spec, *path[:-1])
+        if value == other or trees.get(spec, *path) != other or not isinstance(around, dict):
             continue
-        if value is None:
-            spec = trees.drop(spec, *path)
-            if path[1:] and trees.get(spec, *path[:-1]) == {}:
-                spec = trees.drop(spec, *path[:-1])
-        elif around is not None:
+        if value is not None:
             spec = trees.put(spec, *path, value=value)
+        elif path[:-1] == ("runPolicy",) and len(around) == 1:
+            spec = trees.drop(spec, *path[:-1])  # it was made for this field
+        else:
+            spec = trees.drop(spec, *path)
     return spec
 
 
-def _annotated(job: Tree, *, drop: str, add: str, to: Tree) -> Tree:
-    metadata = trees.fields(job, "metadata")
-    before = trees.fields(metadata, "annotations")
-    after = {key: value for key, value in before.items() if key not in {drop, add}}
-    if to:
-        after[add] = msgspec.json.encode(to).decode()
-    if after == before:
-        return job
-    rest = {key: value for key, value in metadata.items() if key != "annotations"}
-    return {**job, "metadata": {**rest, "annotations": after} if after else rest}
+def _annotated(job: Tree, annotations: Tree) -> Tree:
+    metadata = {key: value for key, value in trees.fields(job, "metadata").items() if key != "annotations"}
+    return {**job, "metadata": {**metadata, "annotations": annotations} if annotations else metadata}

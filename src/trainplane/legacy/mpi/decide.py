@@ -7,15 +7,18 @@ Kueue or the user changed meanwhile holds for all pods, and retries are counted 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names as common
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names
+from trainplane.legacy import news
 from trainplane.legacy.decision import Decision, Ref
 from trainplane.legacy.mpi import gang, hosts, judgement, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
-from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report
+from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report, shortened
+from trainplane.legacy.tally import is_terminating, phase
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -35,17 +38,17 @@ _OVERRIDDEN: Final = EventContent(
 
 
 def decide(kind: Kind, seen: Observed, settings: Settings) -> Decision:
-    """Return what follows; nothing for a job that another runs or that is being deleted.
+    """Return what follows for a job that is ours to run.
 
     A job that was stored before admission could judge it is told of and otherwise left alone.
     """
+    del kind
     look = _Look(seen, settings)
     job = look.job
-    if job.is_going or (settings.job_managed_by and job.managed_by != kind.managed_by):
-        return Decision()
-    wrong = [str(finding) for finding in judgement.judge(job, settings.cluster_domain)]
+    # Whose it is was asked before, and what may be written of that is admission's affair.
+    wrong = [str(finding) for finding in judgement.judge(job, replace(settings, job_managed_by=True))]
     if wrong:
-        return Decision(events=(EventContent("Warning", _INVALID, "; ".join(wrong)[: judgement.LONGEST]),))
+        return Decision(events=(EventContent("Warning", _INVALID, shortened("; ".join(wrong))),))
     if look.ledger.is_finished and job.status.get("completionTime") is not None:
         return look.tidied()
     if look.launcher and has_ended(look.launcher):
@@ -103,11 +106,7 @@ class _Look:
         if clean == names.CLEAN_NONE:
             return Decision()
         alive = {"Running", "Pending"}
-        gone = [
-            pod
-            for pod in self.workers.values()
-            if clean == names.CLEAN_ALL or trees.get(pod, "status", "phase") in alive
-        ]
+        gone = [pod for pod in self.workers.values() if clean == names.CLEAN_ALL or phase(pod) in alive]
         self.ledger.count(names.WORKER)
         return self._decision(delete=[*gone, *filter(None, (self.group,))])
 
@@ -116,7 +115,7 @@ class _Look:
         service = objects.service(self.job)
         if not _holds(_find(self.seen.services, self.job.name), service):
             yield service
-        running = [name for name, pod in self.workers.items() if trees.get(pod, "status", "phase") == "Running"]
+        running = [name for name, pod in self.workers.items() if phase(pod) == "Running"]
         config = objects.config(self.job, running, self.settings.cluster_domain)
         if not _holds(_find(self.seen.others, objects.config_name(self.job.name), "ConfigMap"), config):
             yield config
@@ -135,9 +134,9 @@ class _Look:
             create=tuple(create),
             once=(secret,) if is_missing else (),
             apply=tuple(apply),
-            delete=tuple(_ref(one) for one in delete if trees.text(one, "metadata", "deletionTimestamp") is None),
+            delete=tuple(_ref(one) for one in delete if not is_terminating(one)),
             status=self.ledger.close(),
-            events=tuple(self.ledger.events),
+            events=(*self.ledger.events, *news.of_pods(self.seen.pods)),
         )
 
 

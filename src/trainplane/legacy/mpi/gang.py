@@ -23,7 +23,7 @@ def pod_group(job: MPIJob, settings: Settings) -> Tree | None:
     least = trees.number(job.scheduling, "minAvailable")
     members = job.workers + 1 if least is None else least
     metadata = {"name": job.name, "namespace": job.namespace, "ownerReferences": [job.owner]}
-    spec: Tree = {"minMember": members}
+    spec: Tree = {"minMember": members} if members else {}
     resources = trees.fields(job.scheduling, "minResources") or _resources(job, members)
     if resources:
         spec["minResources"] = resources

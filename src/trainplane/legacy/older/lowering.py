@@ -128,7 +128,7 @@ def lower_train_job(job: Document[v2alpha1.TrainJob], ref: RuntimeRef | None, *,
     if ref is None:
         ref = RuntimeRef(name=generated_name(view.metadata.name), kind=names.TRAINING_RUNTIME)
         made = runtime_spec(spec, view.metadata.annotations, initializers=initializers)
-        place = {"name": ref.name, "namespace": view.metadata.namespace}
+        place = {"name": ref.name, "namespace": view.metadata.namespace, "labels": {names.LABEL_FRAMEWORK: "torch"}}
         runtime = _owned(job, {"kind": ref.kind, "metadata": place, "spec": made})
     lowered: Tree = {"runtimeRef": {"apiGroup": names.GROUP, "kind": ref.kind, "name": ref.name}}
     lowered |= {name: part for name, part in (("initializer", _initializer(job)), ("trainer", _trainer(job))) if part}

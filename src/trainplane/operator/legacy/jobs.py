@@ -1,7 +1,7 @@
 """Reconciles one job of an older kind; safe to repeat after a crash at any write.
 
-    read        the job and what it controls, from the mirrors; leave alone what others manage or is not caught up
-    decide      what follows (`legacy.decide`): pure
+    read        the job and what it controls, from the mirrors, once they show our own last writes
+    decide      what follows (`legacy.decide`): pure; nothing of what others manage
     make        objects that go, objects that come (`making`)
     write       one write of status, and the Events of what changed
     expire      a job whose time to live is over is deleted
@@ -17,14 +17,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from trainplane.api import document
-from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
-from trainplane.legacy.abnormal import abnormalities
 from trainplane.lifecycle.events import EventContent
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, BudgetError, EarlierSelfError, MakingError
@@ -54,6 +52,9 @@ log = logging.getLogger(__name__)
 CATCH_UP_SECONDS: Final = 1.0
 """When to look again if a mirror is behind our last write, or the truth; the watch brings it, and the key, sooner."""
 
+LEAST_SECONDS: Final = 0.2
+"""The shortest wait for what time brings: an end that is due shows in the mirror a moment later."""
+
 RECONCILING: Final = "Reconciling"
 """The action of Events about what is in the way."""
 
@@ -77,8 +78,8 @@ class LegacyJobReconciler:
         self._jobs = self.mirrors.jobs[self.kind.name]
         self._making = Making(self.kind, self.client, self.writer, self.mirrors, self.clock)
         self._job_writes = Expectations(self._jobs, self.clock)
-        self._told: dict[Key, frozenset[tuple[str, str, str]]] = {}
-        """What is wrong with a job's pods, and was told."""
+        self._told: dict[Key, frozenset[EventContent]] = {}
+        """The news of the last look."""
 
     async def reconcile(self, key: Key) -> Result:
         """Reconcile one job. Safe to repeat after a crash at any write."""
@@ -92,8 +93,6 @@ class LegacyJobReconciler:
         except DecodeError as error:  # stored under a schema that we do not know; nothing becomes right by itself
             self._record(ObjectMeta(name=key.name, namespace=key.namespace, uid=entry.uid), [_unreadable(error)])
             return Terminal(error)
-        if meta.deletion_timestamp is not None or not self._is_ours(job):
-            return DONE
         if self._job_writes.pending(key) or self._making.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
         return await self._reconcile(key, meta, job)
@@ -113,20 +112,14 @@ class LegacyJobReconciler:
             trouble = error
         caught_up = await self._write_status(key, job, decision)
         if caught_up:
-            self._record(meta, decision.events)
-            self._tell_abnormal(key, meta, seen)
+            self._tell(key, meta, decision.events)
         if trouble is not None:
             return self._outcome(meta, trouble, decision.again)
         if not caught_up:
             return RequeueAfter(CATCH_UP_SECONDS)
         if decision.expired:
             await self._expire(key, meta)
-        return DONE if decision.again is None else RequeueAfter(max(decision.again, 0.0))
-
-    def _is_ours(self, job: Tree) -> bool:
-        """Return whether no one else manages a job: nothing is done about one that Kueue runs elsewhere."""
-        managed_by = trees.text(job, "spec", "runPolicy", "managedBy")
-        return managed_by in {None, self.kind.managed_by}
+        return DONE if decision.again is None else RequeueAfter(max(decision.again, LEAST_SECONDS))
 
     async def _write_status(self, key: Key, job: Tree, decision: Decision) -> bool:
         """Write the status if it changed; False if the mirror was behind."""
@@ -159,14 +152,12 @@ class LegacyJobReconciler:
             raise trouble
         return Failed(trouble, within=again)
 
-    def _tell_abnormal(self, key: Key, meta: ObjectMeta, seen: Observed) -> None:
-        """Tell what is wrong with pods, each trouble once."""
-        found = {(one.uid, one.place, one.news.reason): one.news for one in abnormalities(seen.pods)}
-        self._record(meta, [news for what, news in found.items() if what not in self._told.get(key, ())])
-        if found:
-            self._told[key] = frozenset(found)
-        else:
-            self._told.pop(key, None)
+    def _tell(self, key: Key, meta: ObjectMeta, news: tuple[EventContent, ...]) -> None:
+        """Tell what is new; what was news at the last look too goes on, and was told."""
+        told = self._told.pop(key, frozenset())
+        self._record(meta, (one for one in news if one not in told))
+        if news:
+            self._told[key] = frozenset(news)
 
     def _record(self, meta: ObjectMeta, news: Iterable[EventContent], *, action: str = "") -> None:
         regarding = ObjectReference(self.kind.api_version, self.kind.name, meta.name, meta.namespace, meta.uid)

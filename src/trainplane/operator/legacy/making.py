@@ -7,7 +7,7 @@ done is decided again.
     deletes     first, each only as the object that was seen
     once        what draws something random
     apply       what may change, unless it is as it was last applied
-    create      services and the like, then pods: a few, then more, so that a quota that is used up is met by one
+    create      Services, then pods, then launchers: a few, then more, so that a quota that is used up is met by one
                 request and not by ten thousand
 """
 
@@ -17,6 +17,7 @@ import asyncio
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -29,7 +30,7 @@ from trainplane.operator.adoption import OwnerKind, check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, MakingError, OperatorError
 from trainplane.operator.objects import OnceCreator
 from trainplane.operator.stores import Written
-from trainplane.resources import PODS, resource_of
+from trainplane.resources import JOBS, PODS, SERVICES, resource_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from trainplane.operator.legacy.mirrors import Mirrors
 
     Work = Callable[[], Coroutine[Any, Any, None]]
+
+_RANKS: Final = {SERVICES.kind: 0, PODS.kind: 1}
 
 AT_ONCE: Final = 32
 """Writes of one job under way at once."""
@@ -73,7 +76,8 @@ class Making:
         self._of = OwnerKind(kind.api_version, kind.name)
         self._client = client
         self._writer = writer
-        self._writes = {store.resource: Expectations(store, clock) for store in mirrors.objects()}
+        self._stores = {store.resource: store for store in mirrors.objects()}
+        self._writes = {resource: Expectations(store, clock) for resource, store in self._stores.items()}
         self._once = OnceCreator(client, writer, self._of)
         self._memory: dict[Key, _Memory] = {}
 
@@ -115,10 +119,8 @@ class Making:
                 memory.kept.add((kept.kind, kept.name))
         for tree in decision.apply:
             await self._apply(memory, job, tree, anew=bool(decision.create))
-        pods = [tree for tree in decision.create if tree["kind"] == PODS.kind]
-        others = [tree for tree in decision.create if tree["kind"] != PODS.kind]
-        for trees in (others, pods):
-            await in_batches([partial(self._create, memory, job, tree) for tree in trees])
+        for _, group in groupby(sorted(decision.create, key=_rank), _rank):
+            await in_batches([partial(self._create, memory, job, tree) for tree in group])
 
     def _remember(self, key: Key, uid: str) -> _Memory:
         """Return what is remembered of a job; nothing, if it is another than before."""
@@ -136,14 +138,19 @@ class Making:
     async def _delete(self, key: Key, memory: _Memory, ref: Ref) -> None:
         resource = resource_of({"apiVersion": ref.api_version, "kind": ref.kind})
         with suppress(NotFoundError, ConflictError):  # gone, or another of its name has come
-            await self._writer.delete(resource, Key(key.namespace, ref.name), ref.uid)
+            # A launcher is seen as long as one of its pods is, so that a suspended job is idle when nothing runs.
+            await self._writer.delete(resource, Key(key.namespace, ref.name), ref.uid, last=resource == JOBS)
         memory.deleted.add(ref.uid)
+        memory.applied.pop((ref.kind, ref.name), None)
 
     async def _apply(self, memory: _Memory, job: ObjectMeta, tree: Tree, *, anew: bool) -> None:
         """Apply an object, only to the one that is the job's: a name alone must not take over what another made."""
         resource, name = resource_of(tree), tree["metadata"]["name"]
         text, place = msgspec.json.encode(tree, order="sorted"), (resource.kind, name)
         uid, last = memory.applied.pop(place, ("", b""))
+        store = self._stores.get(resource)
+        if store is not None and store.uid(Key(job.namespace, name)) != uid:
+            uid, last = "", b""  # somebody deleted it
         with _named(resource.kind, name):
             uid = uid or await self._uid(resource, job, name)
             if text != last or anew:
@@ -192,6 +199,11 @@ class Making:
         if found.metadata.deletion_timestamp is not None:
             raise BehindError(f"{resource.kind} {name} is about to be removed")
         return found
+
+
+def _rank(tree: Tree) -> int:
+    """Return when an object is made: names before pods, and what needs pods, as a launcher does, after them."""
+    return _RANKS.get(tree["kind"], len(_RANKS))
 
 
 async def in_batches(work: list[Work]) -> None:

@@ -92,10 +92,6 @@ class Mirrors:
         """Return every mirror, the jobs last."""
         return *self.objects(), *self.jobs.values()
 
-    def store_of(self, wanted: Resource) -> Store | None:
-        """Return the mirror of a resource; None if it is not mirrored."""
-        return next((store for store in self.objects() if store.resource == wanted), None)
-
     def observe(self, job: Tree, key: Key, uid: str, now: datetime) -> Observed:
         """Return what there is of a job."""
         others = tuple(tree for store in self.others for tree in _controlled(store, key.namespace, uid))

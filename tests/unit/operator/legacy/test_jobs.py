@@ -110,8 +110,8 @@ async def test_a_batch_job_that_owns_itself_does_no_harm() -> None:
     circle["metadata"]["ownerReferences"][0] |= {"kind": "Job", "apiVersion": "batch/v1", "name": "circle"}
     world.put(BATCH_JOBS, circle)
     world.sync()
-    store = world.mirrors.store_of(BATCH_JOBS)
-    assert store is not None
+    [store, *_] = world.mirrors.others
+    assert store.resource == BATCH_JOBS
     entry = store.entry(KEY._replace(name="circle"))
     assert entry is not None
     assert world.mirrors._job_of(NAMESPACE, entry) is None
@@ -235,22 +235,6 @@ async def test_keys_are_drawn_once() -> None:
     assert drawn == ["key"]
 
 
-async def test_a_job_that_multikueue_runs_elsewhere_is_left_alone() -> None:
-    world = World(wanting(*pods(1)))
-    world.put(JOBS, job(managedBy="kueue.x-k8s.io/multikueue"))
-    assert await world.look() == DONE
-    assert not world.looks
-
-
-async def test_a_job_on_its_way_out_is_left_to_the_garbage_collector() -> None:
-    world = World(wanting(*pods(1)))
-    going = job()
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:10Z"
-    world.put(JOBS, going)
-    assert await world.look() == DONE
-    assert not world.looks
-
-
 async def test_a_job_whose_time_to_live_is_over_is_deleted_and_counted() -> None:
     world = World(lambda _: Decision(expired=True))
     world.put(JOBS, job())
@@ -280,19 +264,19 @@ async def test_jobs_are_counted_when_their_status_first_says_so() -> None:
     assert fresh.count("created") == 0  # one that was taken over
 
 
-async def test_a_pod_that_is_not_well_is_told_of_once_on_the_job() -> None:
-    waiting = {"name": "pytorch", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}
-    world = World()
+async def test_what_goes_on_is_told_once() -> None:
+    trouble = EventContent("Warning", "ImagePullBackOff", "pod job-worker-0 waits: no such image")
+    decided = [Decision(events=(trouble,))]
+    world = World(lambda _: decided[0])
     world.put(JOBS, job())
-    world.put(PODS, {**pods(1)[0], "status": {"containerStatuses": [waiting]}})
     await world.look()
     await world.look()
-    [(reason, message)] = world.news
-    assert (reason, message) == (
-        "ImagePullBackOff",
-        "container pytorch of pod job-worker-0 waits: no such image",
-    )
     assert [note.count for note in world.recorder._notes.values()] == [1]
+    decided[0] = Decision()
+    await world.look()
+    decided[0] = Decision(events=(trouble,))
+    await world.look()
+    assert [note.count for note in world.recorder._notes.values()] == [2]
 
 
 async def test_only_who_leads_writes() -> None:

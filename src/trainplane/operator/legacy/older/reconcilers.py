@@ -28,6 +28,7 @@ from trainplane.operator.adoption import OwnerKind
 from trainplane.operator.errors import BehindError, EarlierSelfError, LoweringError, OperatorError
 from trainplane.operator.legacy.older.handing import Handing
 from trainplane.operator.status import written
+from trainplane.operator.stores import Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,11 +156,15 @@ class TrainJobs(_Reconciler):
             return document.view(trees.fields(today, "spec", "runtimeRef"), RuntimeRef)
         older, todays = self._older[ref.kind]
         namespace = key.namespace if ref.kind == names.TRAINING_RUNTIME else ""
-        is_older = ref.api_group == names.LEGACY_GROUP and Key(namespace, ref.name) in older
-        if is_older and Key(namespace, runtime_name(ref.name)) not in todays:
+        uid = older.uid(Key(namespace, ref.name)) if ref.api_group == names.LEGACY_GROUP else None
+        if uid is None:
+            return settled(ref, is_older=False)
+        entry = todays.entry(Key(namespace, runtime_name(ref.name)))
+        by = None if entry is None else entry.decode(Written).metadata.controller
+        if by is None or by.uid != uid:
             problem = f"{ref.kind} {ref.name} of {v2alpha1.API_VERSION} is not handed down yet"
             raise LoweringError("RuntimeNotReady", f"{problem}: its condition {v2alpha1.IN_SYNC} says why")
-        return settled(ref, is_older=is_older)
+        return settled(ref, is_older=True)
 
 
 class Runtimes(_Reconciler):
