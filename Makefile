@@ -35,6 +35,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  requirements/legacy.in --output-file requirements/legacy.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/speed.in --output-file requirements/speed.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  --constraint requirements/base.txt requirements/pipelines.in --output-file requirements/pipelines.txt
@@ -124,6 +126,10 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
+.PHONY: legacy
+legacy: engines images ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+	$(LIVE) --suite legacy tests/legacy
+
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(LIVE) --suite e2e tests/e2e
@@ -159,6 +165,12 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
 	$(LIVE) --suite sdk tests/sdk
+
+LEGACY := build/legacy-sdk/stamp
+$(LEGACY): requirements/legacy.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/legacy-sdk
+	$(UV) pip install --quiet --python build/legacy-sdk/bin/python --require-hashes --requirement $<
+	@touch $@
 
 CALLBACKS := build/callbacks/stamp
 $(CALLBACKS): lab/images/callbacks.txt $(VENV)

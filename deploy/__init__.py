@@ -7,6 +7,8 @@
 | `charts/trainplane/templates/_rules.tpl` | `deploy.rbac` |
 | `manifests/hub/rbac.yaml` | `deploy.hub_rbac` |
 | `charts/trainplane/templates/crds/` | `manifests/crds/`, which are the types' |
+| `charts/trainplane/templates/legacy/` | `manifests/crds-legacy/`, `deploy.legacy`, `deploy.legacy_rbac` |
+| `manifests/legacy/`, the settings of `manifests/overlays/legacy` | the same |
 | `charts/trainplane/templates/runtimes/` | `runtimes/` |
 | `charts/trainplane/templates/operator/`, `hub/` | `manifests/operator/`, `manifests/hub/` |
 | `charts/trainplane/values.schema.json` | `deploy.schema`, with the Configuration's types |

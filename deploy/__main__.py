@@ -7,18 +7,18 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from deploy import chart, dashboard, schema, values
+from deploy import chart, dashboard, legacy, schema, values
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FOLDERS = tuple(chart.TEMPLATES / name for name in ("crds", "runtimes", "operator", "hub"))
+FOLDERS = tuple(chart.TEMPLATES / name for name in ("crds", "runtimes", "operator", "hub", "legacy"))
 """Folders in which every file is written here: one that is not would be installed with the rest."""
 
 
 def wanted() -> dict[Path, str]:
     """Return every file that is written here."""
-    return {**chart.files(), **schema.files(), **dashboard.files(), **values.files()}
+    return {**chart.files(), **legacy.files(), **schema.files(), **dashboard.files(), **values.files()}
 
 
 def stale() -> dict[Path, tuple[str, str]]:

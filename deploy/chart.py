@@ -16,8 +16,8 @@ from deploy import hub_rbac, rbac
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 TEMPLATES: Final = Path("charts/trainplane/templates")
 NOTE: Final = "{{- /* Written by `make manifests` from %s: change that. */ -}}\n"
-_SERVICE: Final = "kubeflow-trainer-controller-manager"
-_NAMESPACE: Final = "kubeflow-system"
+SERVICE: Final = "kubeflow-trainer-controller-manager"
+NAMESPACE: Final = "kubeflow-system"
 _RELEASE_NAMESPACE: Final = "{{ .Release.Namespace }}"
 
 RUNTIMES: Final = {
@@ -50,7 +50,7 @@ def files() -> dict[Path, str]:
     """Return every generated file of the chart, by its path in the repository."""
     made = {TEMPLATES / "_rules.tpl": _rules(), hub_rbac.PATH: hub_rbac.text()}
     for path in sorted((REPOSITORY / "manifests/crds").glob("*.yaml")):
-        made[TEMPLATES / "crds" / path.name] = _crd(path)
+        made[TEMPLATES / "crds" / path.name] = conditional(path, ".Values.crds.enabled", kept_crd(path))
     for path in sorted((REPOSITORY / "runtimes").glob("*.yaml")):
         made[TEMPLATES / "runtimes" / path.name] = _runtime(path)
     for name in ("webhooks", "kueue-policy", "public"):
@@ -62,7 +62,8 @@ def files() -> dict[Path, str]:
     return made
 
 
-def _source(path: Path) -> str:
+def source(path: Path) -> str:
+    """Return a file's path in the repository."""
     return str(path.relative_to(REPOSITORY))
 
 
@@ -71,19 +72,18 @@ def escaped(text: str) -> str:
     return re.sub(r"\{\{.*?\}\}", lambda found: "{{ `" + found.group() + "` }}", text)
 
 
-def _conditional(path: Path, condition: str, body: str) -> str:
-    return NOTE % _source(path) + "{{- if " + condition + " }}\n" + body.rstrip("\n") + "\n{{- end }}\n"
+def conditional(path: Path, condition: str, body: str) -> str:
+    """Return a template that has a body under a condition, and says where the body is from."""
+    return NOTE % source(path) + "{{- if " + condition + " }}\n" + body.rstrip("\n") + "\n{{- end }}\n"
 
 
-def _crd(path: Path) -> str:
-    """Return a CRD that stays when the chart goes: with it would go everybody's TrainJobs."""
+def kept_crd(path: Path, annotations: str = "") -> str:
+    """Return a CRD that stays when the chart goes, with more annotations: with it would go everybody's objects."""
     text = escaped(path.read_text())
-    kept = "    helm.sh/resource-policy: keep\n"
+    kept = "    helm.sh/resource-policy: keep\n" + annotations
     if "\n  annotations:\n" in text:
-        text = text.replace("\n  annotations:\n", f"\n  annotations:\n{kept}", 1)
-    else:
-        text = text.replace("\nmetadata:\n", f"\nmetadata:\n  annotations:\n{kept}", 1)
-    return _conditional(path, ".Values.crds.enabled", text)
+        return text.replace("\n  annotations:\n", f"\n  annotations:\n{kept}", 1)
+    return text.replace("\nmetadata:\n", f"\nmetadata:\n  annotations:\n{kept}", 1)
 
 
 def _runtime(path: Path) -> str:
@@ -103,30 +103,38 @@ def _runtime(path: Path) -> str:
     common = "    {{- with .Values.runtimes.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
     text = text.replace("\n  labels:\n", f"\n  labels:\n{common}", 1)
     condition = f'include "trainplane.runtimeEnabled" (list . .Values.runtimes.{switch})'
-    return _conditional(path, condition, text)
+    return conditional(path, condition, text)
 
 
 def _operator(path: Path) -> str:
     """Return a manifest of the operator under the release's names."""
-    text = escaped(path.read_text())
-    text = text.replace(f"name: {_SERVICE}", 'name: {{ include "trainplane.service.name" . }}')
-    text = text.replace(f"namespace: {_NAMESPACE}", f"namespace: {_RELEASE_NAMESPACE}")
-    text = text.replace("failurePolicy: Fail", "failurePolicy: {{ .Values.webhook.failurePolicy }}")
+    text = released(escaped(path.read_text()))
     if path.stem == "webhooks":
-        return NOTE % _source(path) + _webhooks(text)
+        head, *items = webhooks(text)
+        return NOTE % source(path) + head + "".join("\n" + _unless_scoped(item) for item in items)
     if path.stem == "kueue-policy":
-        return _conditional(
+        return conditional(
             path, ".Values.kueuePolicy.enabled", text.replace("{{ .Values.webhook.failurePolicy }}", "Fail")
         )
-    return NOTE % _source(path) + text
+    return NOTE % source(path) + text
 
 
-def _webhooks(text: str) -> str:
-    """Return the webhook configurations; those of an operator of one namespace have their own names, and its place."""
+def released(text: str) -> str:
+    """Return a manifest under the release's names."""
+    text = text.replace(f"name: {SERVICE}", 'name: {{ include "trainplane.service.name" . }}')
+    text = text.replace(f"namespace: {NAMESPACE}", f"namespace: {_RELEASE_NAMESPACE}")
+    return text.replace("failurePolicy: Fail", "failurePolicy: {{ .Values.webhook.failurePolicy }}")
+
+
+def webhooks(text: str) -> list[str]:
+    """Return webhook configurations as lines up to the first webhook, then each webhook, and each line between files.
+
+    Those of an operator of one namespace have their own names, and its place.
+    """
     metadata = '  {{- include "trainplane.webhook.metadata" . | nindent 2 }}\n'
     text = re.sub(
-        r"(\nmetadata:\n  name: )(\w+)\S+\n",
-        rf'\1{{{{ include "trainplane.webhook.name" (list . "\2") }}}}\n{metadata}',
+        r"(\nmetadata:\n  name: )(\w+)\.(\S+)\n",
+        rf'\1{{{{ include "trainplane.webhook.name" (list . "\2" "\3") }}}}\n{metadata}',
         text,
     )
     text = text.replace(
@@ -134,8 +142,7 @@ def _webhooks(text: str) -> str:
         '    {{- include "trainplane.webhook.place" . | nindent 4 }}\n    clientConfig:\n'
         "      {{- with .Values.webhook.caBundle }}\n      caBundle: {{ . }}\n      {{- end }}\n",
     )
-    head, *items = re.split(r"\n(?=---|  (?:- name|# An operator))", text)
-    return head + "".join("\n" + _unless_scoped(item) for item in items)
+    return re.split(r"\n(?=---|  (?:- name|# An operator))", text)
 
 
 def _unless_scoped(item: str) -> str:
@@ -198,12 +205,12 @@ def _hub(path: Path, plain_text: str) -> str:
     for plain, templated in _HUB.get(path.stem, ()):
         if plain not in text:
             raise ValueError(
-                f"{_source(path)}: has no {plain!r}, which the chart's values decide: change deploy/chart.py"
+                f"{source(path)}: has no {plain!r}, which the chart's values decide: change deploy/chart.py"
             )
         text = text.replace(plain, templated)
     switch = {"alerts": "prometheusRule", "network-policy": "networkPolicy"}.get(path.stem)
     condition = f"and .Values.hub.enabled .Values.{switch}.enabled" if switch else ".Values.hub.enabled"
-    return _conditional(path, condition, text)
+    return conditional(path, condition, text)
 
 
 def _yaml(tree: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from deploy.chart import OWN_IMAGES, RUNTIMES
-from trainplane.api.configuration import Configuration
+from trainplane.api.configuration import LEGACY_KINDS, Configuration
 
 PATH: Final = Path("charts/trainplane/values.schema.json")
 _STRING: Final = {"type": "string"}
@@ -118,6 +118,7 @@ def _configuration() -> dict[str, Any]:
         del tree["properties"][name]
     counts = {name: {"type": "integer", "minimum": 1} for name in _CONCURRENCY}
     tree["properties"]["controller"]["properties"]["groupKindConcurrency"] = _closed(**counts)
+    tree["properties"]["legacy"]["properties"]["kinds"]["items"] = {"enum": list(LEGACY_KINDS)}
     return tree
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab import accounts
+from lab import accounts, legacy
 from lab.paths import REPOSITORY
 from lab.webhooks import beside, documents
 
@@ -49,19 +49,26 @@ def install(
     with_progress: bool = True,
     prefix: str = ENGINE,
     settings: dict[str, Any] | None = None,
+    older: tuple[str, ...] = (),
 ) -> Process:
     """Install our operator and wait until it is ready; `settings` adds to its configuration file.
 
     Pods report progress, as they do by default; without it, the operator does what the reference does by default.
+    `older` are the plurals of older kinds that it serves, with the CRDs, rights and webhooks that this takes.
     `prefix` is that of its webhooks' names, in whose order the API server calls them; `uninstall` knows only the usual.
     """
     if with_crds:
         install_crds(cluster)
     cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cluster.apply(*rights())
+    added = dict(settings or {})
+    if older:
+        legacy.install_crds(cluster, older, WEBHOOK_PORT)
+        cluster.apply(*legacy.rights())
+        added["legacy"] = legacy.settings(older) | added.get("legacy", {})
     config = cluster.folder / f"{ENGINE}.yaml"
     gates = {} if with_progress else {"featureGates": {"TrainJobStatus": False}}
-    config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **gates, **(settings or {})}))
+    config.write_text(yaml.safe_dump({**configuration(qps=qps, workers=workers), **gates, **added}))
     if with_progress:
         cluster.apply(*status_service(cluster))
     command = [
@@ -74,16 +81,16 @@ def install(
     process = cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})
     wait_ready(cluster)
     if with_webhooks:
-        cluster.apply(*beside(cluster, webhook_configurations(), prefix=prefix, port=WEBHOOK_PORT), *policies())
+        shipped = [*webhook_configurations(), *(legacy.webhook_configurations(older) if older else ())]
+        cluster.apply(*beside(cluster, shipped, prefix=prefix, port=WEBHOOK_PORT), *policies())
     return process
 
 
 def uninstall(cluster: Cluster) -> None:
     """End our operator and remove its webhooks and policies; CRDs and objects stay, as in a takeover."""
     for kind in ("mutating", "validating"):
-        names = [
-            f"{ENGINE}-{one['metadata']['name']}" for one in webhook_configurations() if kind in one["kind"].lower()
-        ]
+        shipped = [*webhook_configurations(), *legacy.webhook_configurations(())]
+        names = [f"{ENGINE}-{one['metadata']['name']}" for one in shipped if kind in one["kind"].lower()]
         cluster.kubectl("delete", f"{kind}webhookconfiguration", "--ignore-not-found", *names)
     judged = [f"{one['kind'].lower()}/{one['metadata']['name']}" for one in policies()]
     cluster.kubectl("delete", "--ignore-not-found", *judged)

@@ -70,6 +70,7 @@ def _stamps(variable_prefix: str, version: str) -> str:
 
 _K8S = "k8s.io/kubernetes/cmd/"
 _TRAINER = "github.com/kubeflow/trainer/v2"
+_TRAINING = "github.com/kubeflow/training-operator"
 
 
 def _kubernetes(name: str, version: str) -> Engine:
@@ -99,6 +100,11 @@ def _kueue(name: str, version: str) -> Engine:
     )
 
 
+def _oracle(operator: str, crds: str) -> Engine:
+    name = f"{operator}-oracle"
+    return Engine(name, {name: "."}, module=f"github.com/kubeflow/{operator}", manifests=(crds,))
+
+
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
@@ -120,8 +126,9 @@ ENGINES: dict[str, Engine] = {
             module="sigs.k8s.io/kwok",
             manifests=("kustomize",),
         ),
-        # What training-operator v1.9.3's own reconcilers make of a job, asked without a cluster.
-        Engine("training-operator-oracle", {"training-operator-oracle": "."}),
+        # What the operators of older kinds make of a job, asked of their own code without a cluster; and their CRDs.
+        _oracle("training-operator", "manifests/base/crds"),
+        _oracle("mpi-operator", "manifests/base"),
         # What an admin installs our chart with.
         Engine(
             "helm", {"helm": "helm.sh/helm/v4/cmd/helm"}, ldflags="-X helm.sh/helm/v4/internal/version.version=v4.3.1"
@@ -165,6 +172,15 @@ ENGINES: dict[str, Engine] = {
             "prometheus",
             {name: f"github.com/prometheus/prometheus/cmd/{name}" for name in ("prometheus", "promtool")},
             tags="remove_all_sd,enable_kubernetes_sd",
+            on_demand=True,
+        ),
+        # The operator of the older kinds, which ours takes over from. Its modules are those of the oracle, so that
+        # whoever has one built waits for little more than a link.
+        Engine(
+            "training-operator",
+            {"training-operator": f"{_TRAINING}/cmd/training-operator.v1"},
+            module=_TRAINING,
+            manifests=("manifests/base",),
             on_demand=True,
         ),
         # What many check rendered charts with, before a cluster sees them.

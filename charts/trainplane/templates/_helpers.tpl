@@ -88,7 +88,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- /* An operator of one namespace has webhooks of its own, for that namespace. */ -}}
 {{- define "trainplane.webhook.name" -}}
 {{- $root := index . 0 }}
-{{- index . 1 }}.{{ with $root.Values.manager.watchNamespace }}{{ . }}.{{ end }}trainer.kubeflow.org
+{{- index . 1 }}.{{ with $root.Values.manager.watchNamespace }}{{ . }}.{{ end }}{{ index . 2 }}
+{{- end }}
+
+{{- /* Whether any of these older kinds is served; a release that is upgraded with its former values serves none. */ -}}
+{{- define "trainplane.legacy" -}}
+{{- $served := dig "legacy" "kinds" list (first .).Values.manager.config }}
+{{- range rest . }}{{ if has . $served }}true{{ end }}{{ end }}
+{{- end }}
+
+{{- define "trainplane.legacy.gang" -}}
+{{- dig "legacy" "gangSchedulerName" "" .Values.manager.config }}
 {{- end }}
 
 {{- define "trainplane.webhook.place" -}}

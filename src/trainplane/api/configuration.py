@@ -15,10 +15,23 @@ from trainplane.api.bounds import MOST_PODS
 from trainplane.api.declaration import Envelope, always
 from trainplane.api.errors import ConfigurationError, DecodeError
 from trainplane.api.fieldpaths import problem_of
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.legacy.kinds import BY_PLURAL
+from trainplane.api.objectname import is_object_name
 from trainplane.api.patches import RuntimeSpecPatch
 
-FEATURE_GATES: Final = {"TrainJobStatus": True}
-"""Every gate and its default. TrainJobStatus: pods may report progress to the operator. The reference has it off."""
+FEATURE_GATES: Final = {"TrainJobStatus": True, legacy_names.GATE_MANAGED_BY: True}
+"""Every gate and its default. TrainJobStatus: pods may report progress to the operator. The reference has it off.
+JobManagedBy: jobs of older kinds may say who manages them; without it they may not, and all are ours."""
+
+LEGACY_KINDS: Final = (
+    *BY_PLURAL,
+    legacy_names.V2ALPHA1_TRAIN_JOBS,
+    legacy_names.V2ALPHA1_TRAINING_RUNTIMES,
+    legacy_names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES,
+)
+"""The older kinds that `legacy.kinds` may name."""
+GANG_SCHEDULERS: Final = ("volcano", "scheduler-plugins")
 
 _LONGEST_IMAGE: Final = 500
 """Characters of an image's name: as many as the one of a trainer may have."""
@@ -128,6 +141,25 @@ class Output(Section, frozen=True):
     image of this release; a cluster that pulls from a registry of its own names that one."""
 
 
+class Legacy(Section, frozen=True):
+    """Jobs of older kinds: those of training-operator and mpi-operator, and TrainJobs of v2alpha1.
+
+    The reference has no such section. Without it nothing of theirs is watched, and their CRDs need not be there: a
+    cluster may still have the old operator, and two that work on the same jobs would undo each other's work.
+    """
+
+    kinds: list[str] = field(default_factory=list)
+    """What to serve, by the plural: `[pytorchjobs, mpijobs]`. The CRDs must be installed: until then the operator is
+    not ready, and says which it waits for."""
+    gang_scheduler_name: str = ""
+    """Who schedules all pods of a job or none, by PodGroups that the operator makes: volcano or scheduler-plugins.
+    Empty: nobody."""
+    cluster_domain: str = ""
+    """The suffix of names within the cluster, where pods do not search it: cluster.local. Empty: names go without."""
+    init_image: str = ""
+    """The image with which workers of a PyTorchJob wait for their master. Empty: the old operator's."""
+
+
 class TLS(Section, frozen=True):
     """What the servers accept of TLS."""
 
@@ -166,6 +198,7 @@ class Configuration(Section, frozen=True):
     tls: TLS = TLS()
     limits: Limits = Limits()
     output: Output = Output()
+    legacy: Legacy = Legacy()
 
     def enabled(self, gate: str) -> bool:
         """Return whether a feature gate is on."""
@@ -250,15 +283,32 @@ def _problems(configuration: Configuration) -> Iterator[str]:
     ):
         if count < 1:
             yield f"{path}: is {count}: write 1 or more"
-    image = configuration.output.image
-    if len(image) > _LONGEST_IMAGE or not image.isprintable() or " " in image:
-        yield f"output.image: is {image[:80]!r}: write the name of an image, as registry.example.com/initializers:v1"
+    yield from _image_problems(configuration)
+    yield from _legacy_problems(configuration.legacy)
     yield from _gate_problems(configuration)
     if configuration.tls.min_version not in {"", *TLS_VERSIONS}:
         yield f"tls.minVersion: is {configuration.tls.min_version!r}: write one of {', '.join(TLS_VERSIONS)}"
     yield from _patch_problems(configuration.admission.allowed_runtime_patches or ())
     if configuration.leader_election is not None:
         yield from _lease_problems(configuration.leader_election)
+
+
+def _image_problems(configuration: Configuration) -> Iterator[str]:
+    images = {"output.image": configuration.output.image, "legacy.initImage": configuration.legacy.init_image}
+    for path, image in images.items():
+        if len(image) > _LONGEST_IMAGE or not image.isprintable() or " " in image:
+            yield f"{path}: is {image[:80]!r}: write the name of an image, as registry.example.com/initializers:v1"
+
+
+def _legacy_problems(legacy: Legacy) -> Iterator[str]:
+    for index, kind in enumerate(legacy.kinds):
+        if kind not in LEGACY_KINDS:
+            yield f"legacy.kinds[{index}]: is {kind!r}: write one of {', '.join(LEGACY_KINDS)}"
+    if legacy.gang_scheduler_name not in {"", *GANG_SCHEDULERS}:
+        written = legacy.gang_scheduler_name
+        yield f"legacy.gangSchedulerName: is {written!r}: write one of {', '.join(GANG_SCHEDULERS)}, or nothing"
+    if legacy.cluster_domain and not is_object_name(legacy.cluster_domain):
+        yield f"legacy.clusterDomain: is {legacy.cluster_domain[:80]!r}: write a domain, as cluster.local"
 
 
 def _gate_problems(configuration: Configuration) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""The admission webhook server: AdmissionReview v1 in, verdict out.
+"""The webhook server: AdmissionReview v1 in, verdict out; and ConversionReview v1 in, the same with its answer out.
 
     server = WebhookServer({"/validate-trainjob": validate}, ListenerSettings(9443), tls=context)
     async with server.listener: ...
 
 A handler is a function, plain or async, of `AdmissionRequest` that returns a `Verdict`. Whatever goes wrong inside it
 becomes a well-formed denial, since an API server that gets no verdict can tell the user only that the webhook failed.
+A conversion is a plain function from review to answered review; its failure, too, is answered in words.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import inspect
 import logging
 import re
 import time
-from typing import TYPE_CHECKING, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from aiohttp import web
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     Review = Callable[[AdmissionRequest], Verdict | Awaitable[Verdict]]
+    Conversion = Callable[[Any], dict[str, Any]]
+    Answering = Callable[[web.BaseRequest], Awaitable[web.Response]]
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +69,7 @@ class WebhookServer:
         routes: path to handler; the path is what the webhook configuration's clientConfig names.
         settings: where to listen; `body_limit` bounds a review.
         tls: the serving context; None serves plain HTTP, which only a test or a proxy in the same pod can use.
+        conversions: path to conversion, as a CRD's clientConfig names it.
         observer: told of each review.
         handler_seconds: limit for one run of an async handler.
     """
@@ -74,11 +79,14 @@ class WebhookServer:
         routes: Mapping[str, Review],
         settings: ListenerSettings,
         *,
+        conversions: Mapping[str, Conversion] | None = None,
         tls: ssl.SSLContext | None = None,
         observer: WebhookObserver | None = None,
         handler_seconds: float = HANDLER_SECONDS,
     ) -> None:
-        self._routes = dict(routes)
+        self._routes: dict[str, Answering] = {path: partial(self._answer, review) for path, review in routes.items()}
+        for path, conversion in (conversions or {}).items():
+            self._routes[path] = partial(self._convert, conversion)
         self._limit = settings.body_limit
         self._observer = observer
         self._handler_seconds = handler_seconds
@@ -96,19 +104,19 @@ class WebhookServer:
     async def _serve(self, request: web.BaseRequest) -> web.Response:
         path = path_of(request)
         self._asked_at = time.monotonic()
-        review = self._routes.get(path)
-        if review is None:
+        answering = self._routes.get(path)
+        if answering is None:
             return web.Response(status=404, text=f"no webhook at {path}\n")
         if request.method != "POST":
-            return web.Response(status=405, text="an AdmissionReview is sent with POST\n", headers={"Allow": "POST"})
+            return web.Response(status=405, text="a review is sent with POST\n", headers={"Allow": "POST"})
         observer = self._observer
         if observer is None:
-            return await self._answer(review, request)
+            return await answering(request)
         observer.started(path)
         began = time.perf_counter()
         code = 500
         try:
-            response = await self._answer(review, request)
+            response = await answering(request)
             code = response.status
         finally:
             observer.finished(path, code, time.perf_counter() - began)
@@ -124,10 +132,27 @@ class WebhookServer:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=f"this is no AdmissionReview of admission.k8s.io/v1: {error}\n")
         except web.HTTPRequestEntityTooLarge:
-            text = f"an AdmissionReview of more than {self._limit} bytes is not read\n"
-            return web.Response(status=413, text=text, headers={"Connection": "close"})
+            return self._too_large()
         verdict = await self._judge(review, question)
         return web.Response(body=encode_answer(question.uid, verdict), headers=_JSON)
+
+    async def _convert(self, conversion: Conversion, request: web.BaseRequest) -> web.Response:
+        try:
+            review = msgspec.json.decode(await body_of(request, self._limit))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            return web.Response(status=400, text=f"this is no ConversionReview of apiextensions.k8s.io/v1: {error}\n")
+        except web.HTTPRequestEntityTooLarge:
+            return self._too_large()
+        try:
+            answer = conversion(review)
+        except Exception as error:  # the boundary: any bug must still become an answer
+            log.exception("conversion failed")
+            answer = _unconverted(review, error)
+        return web.Response(body=msgspec.json.encode(answer), headers=_JSON)
+
+    def _too_large(self) -> web.Response:
+        text = f"a review of more than {self._limit} bytes is not read\n"
+        return web.Response(status=413, text=text, headers={"Connection": "close"})
 
     async def _judge(self, review: Review, question: AdmissionRequest) -> Verdict:
         try:
@@ -154,6 +179,15 @@ def _answer_unread(body: bytes) -> web.Response:
     if uid is None:
         return web.Response(status=400, text="this AdmissionReview is nested too deep to be read\n")
     return web.Response(body=encode_answer(uid[1].decode(), _too_deep("object", "")), headers=_JSON)
+
+
+def _unconverted(review: Any, error: Exception) -> dict[str, Any]:
+    """Return the answer to a review that the conversion itself broke at: a fault of ours, said as such."""
+    request = review.get("request") if isinstance(review, dict) else None
+    uid = request.get("uid") if isinstance(request, dict) else None
+    message = f"the conversion webhook itself failed ({type(error).__name__}): its log has the details"
+    response = {"uid": uid or "", "result": {"status": "Failure", "message": message}}
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
 
 
 def _too_deep(kind: str, name: str) -> Verdict:

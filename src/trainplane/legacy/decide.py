@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trainplane.api import tree as trees
+from trainplane.api.legacy.kinds import MPI
 from trainplane.legacy import training
 from trainplane.legacy.decision import Decision
+from trainplane.legacy.mpi import decide as mpi
 
 if TYPE_CHECKING:
     from trainplane.api.legacy.kinds import Kind
@@ -18,7 +20,7 @@ def decide(kind: Kind, seen: Observed, settings: Settings) -> Decision:
     """Return what follows; nothing for a job that is another's to run, or is being deleted."""
     if trees.get(seen.job, "metadata", "deletionTimestamp") is not None or not is_ours(kind, seen.job, settings):
         return Decision()
-    return training.decide(kind, seen, settings)
+    return mpi.decide(kind, seen, settings) if kind is MPI else training.decide(kind, seen, settings)
 
 
 def is_ours(kind: Kind, job: Tree, settings: Settings) -> bool:

@@ -19,7 +19,7 @@ readmission as quick.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trainplane.api import names
 from trainplane.api import tree as trees
@@ -45,26 +45,36 @@ _PLACEMENT: Final = (
 )
 
 
-def owned_by(job: ObjectMeta) -> Tree:
-    """Return the reference that makes an object the TrainJob's, to be deleted with it."""
-    return to_tree(owner(names.API_VERSION, names.TRAIN_JOB, job))
+class OwnerKind(NamedTuple):
+    """The kind of job that objects belong to."""
+
+    api_version: str
+    name: str
 
 
-def check_owner(kind: str, found: Meta, job: ObjectMeta) -> None:
-    """See that an object is a TrainJob's own.
+TRAIN_JOB: Final = OwnerKind(names.API_VERSION, names.TRAIN_JOB)
+
+
+def owned_by(job: ObjectMeta, of: OwnerKind = TRAIN_JOB) -> Tree:
+    """Return the reference that makes an object the job's, to be deleted with it."""
+    return to_tree(owner(of.api_version, of.name, job))
+
+
+def check_owner(kind: str, found: Meta, job: ObjectMeta, of: OwnerKind = TRAIN_JOB) -> None:
+    """See that an object is a job's own.
 
     Raises:
-        EarlierSelfError: it belongs to an earlier TrainJob of the same name, and goes by itself.
+        EarlierSelfError: it belongs to an earlier job of the same name, and goes by itself.
         ForeignObjectError: it belongs to somebody else, or to nobody.
     """
     by = found.controller
     if by is not None and by.uid == job.uid:
         return
-    if by is not None and (by.kind, by.name) == (names.TRAIN_JOB, job.name):
-        raise EarlierSelfError(f"{kind} {found.name} of an earlier TrainJob of this name is about to be removed")
+    if by is not None and (by.kind, by.name) == (of.name, job.name):
+        raise EarlierSelfError(f"{kind} {found.name} of an earlier {of.name} of this name is about to be removed")
     raise ForeignObjectError(
-        f"{kind} {found.name} is not controlled by this TrainJob, which needs its name: delete it, or give the "
-        "TrainJob another name"
+        f"{kind} {found.name} is not controlled by this {of.name}, which needs its name: delete it, or give the "
+        f"{of.name} another name"
     )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.meta import ObjectMeta
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
+    from trainplane.kube.query import Propagation
     from trainplane.kube.resource import Key, Resource
     from trainplane.operator.stores import Meta, SeenJobSet
 
@@ -60,9 +61,9 @@ class Writer:
         """Create an object; raises AlreadyExistsError."""
         return await self._client.create(resource, obj, field_manager=names.FIELD_MANAGER, type_=Written)
 
-    async def apply(self, resource: Resource, obj: Tree) -> Written:
-        """Make an object hold these fields, whoever held them before."""
-        return await self._client.apply(resource, obj, field_manager=names.FIELD_MANAGER, force=True, type_=Written)
+    async def apply(self, resource: Resource, obj: Tree, *, force: bool = True) -> Written:
+        """Make an object hold these fields, whoever held them before; without `force`, raises ConflictError then."""
+        return await self._client.apply(resource, obj, field_manager=names.FIELD_MANAGER, force=force, type_=Written)
 
     async def patch(
         self,
@@ -85,9 +86,11 @@ class Writer:
             type_=Written,
         )
 
-    async def delete(self, resource: Resource, key: Key, uid: str) -> None:
-        """Delete just this object and what it owns; raises NotFoundError."""
-        await self._client.delete(resource, key.name, key.namespace or None, preconditions_uid=uid, type_=bytes)
+    async def delete(self, resource: Resource, key: Key, uid: str, *, last: bool = False) -> None:
+        """Delete just this object and what it owns, itself `last` or before; raises NotFoundError."""
+        order: Propagation = "Foreground" if last else "Background"
+        name, namespace = key.name, key.namespace or None
+        await self._client.delete(resource, name, namespace, propagation=order, preconditions_uid=uid, type_=bytes)
 
     def _check(self) -> None:
         if not self._leads():

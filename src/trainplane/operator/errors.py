@@ -6,6 +6,8 @@ OperatorError
 ├── SnapshotError                  the snapshot cannot be read, or nothing shows it is true    retryable    user
 ├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
 ├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
+├── MakingError                    an object of a job of an older kind cannot be made          retryable    user
+├── LoweringError                  an object of the older shape cannot be handed down          retryable    user
 ├── BehindError                    a mirror does not show what is so                          retryable    cluster
 ├── UnsupportedKubernetesError     the operator ends: the cluster is too old for it            not          cluster
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition
@@ -53,6 +55,22 @@ class EarlierSelfError(OperatorError):
     """An object of a deleted TrainJob of the same name is still there; the garbage collector is on its way."""
 
     whose = "cluster"
+
+
+class MakingError(OperatorError):
+    """An object of a job of an older kind could not be made: which, and the error why."""
+
+    def __init__(self, kind: str, name: str, why: Exception) -> None:
+        super().__init__(f"{kind} {name} could not be made: {why}")
+        self.kind = kind
+
+
+class LoweringError(OperatorError):
+    """An object of the older shape cannot become what it says, with a `reason` for its condition InSync."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class BehindError(OperatorError):

@@ -41,9 +41,11 @@ from trainplane.kube.reflector import Reflector
 from trainplane.kube.transport import Transport
 from trainplane.kube.webhook import WebhookServer
 from trainplane.lifecycle import events
-from trainplane.operator import pods, serving, webhooks
+from trainplane.operator import pods, serving
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.kubernetes import insist_on_supported
+from trainplane.operator.legacy.assembly import LegacyJobs
+from trainplane.operator.legacy.older.assembly import Older
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.progress.assembly import Progress, is_possible
 from trainplane.operator.progress.reports import is_progress_alone
@@ -56,7 +58,7 @@ from trainplane.render.pipeline import Pipeline
 from trainplane.render.plugins.output import Output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from trainplane.kube.certificates import ServingContext
     from trainplane.kube.clock import Clock
@@ -152,26 +154,54 @@ class Operator:
             names.CLUSTER_TRAINING_RUNTIME,
             FinalizerRemover(writer, stores.cluster_training_runtimes).reconcile,
         )
-        self.reflectors = self._reflectors()
+        self.legacy_jobs = LegacyJobs(
+            configuration, client, writer, self.news, clock, metrics=self.metrics, run=self._legacy_controller
+        )
+        self.older = Older(
+            configuration.legacy.kinds,
+            client,
+            writer,
+            stores,
+            clock,
+            metrics=self.metrics,
+            initializers=self.settings.output_image(),
+            namespace=self.settings.watch_namespace,
+        )
+        self.reflectors = [
+            *self._reflectors(),
+            *self.legacy_jobs.reflectors(self.settings.watch_namespace),
+            *self.older.reflectors(),
+        ]
         self.manager = Manager(
-            self.reflectors, [self.train_jobs, self.training_runtimes, self.cluster_training_runtimes]
+            self.reflectors,
+            [
+                self.train_jobs,
+                self.training_runtimes,
+                self.cluster_training_runtimes,
+                *self.legacy_jobs.controllers,
+                *self.older.controllers,
+            ],
         )
         reviewed = Runtimes(self.review_client, self.stores)
         kept = Snapshots(self.review_client, writer, reviewed)
         allowed = configuration.admission.allowed_runtime_patches
+        reviews = Webhooks(
+            self.review_client,
+            reviewed,
+            kept,
+            pipeline,
+            clock,
+            job_sets=self.stores.job_sets,
+            allowed_patches=allowed,
+        )
+        routes = {**reviews.routes(), **self.legacy_jobs.routes()}
+        conversions = self.legacy_jobs.conversions()
         self.webhooks = WebhookServer(
-            Webhooks(
-                self.review_client,
-                reviewed,
-                kept,
-                pipeline,
-                clock,
-                job_sets=self.stores.job_sets,
-                allowed_patches=allowed,
-            ).routes(),
+            routes,
             self.settings.webhook(),
+            conversions=conversions,
             tls=self.tls.context,
-            observer=self.metrics.webhook(*webhooks.PATHS),
+            observer=self.metrics.webhook(*routes, *conversions),
         )
 
     def _progress(self, writer: Writer, leads: Callable[[], bool]) -> Progress | None:
@@ -198,10 +228,13 @@ class Operator:
         """Return whether many TrainJobs want something at once: their news waits."""
         return self.train_jobs.queue.pending > BUSY_TRAIN_JOBS
 
+    def _legacy_controller(self, name: str, kind: str, reconcile: Callable[[Key], Awaitable[Any]]) -> Controller[Key]:
+        return self._controller(name, kind, reconcile, names.LEGACY_GROUP)
+
     def _controller(
-        self, name: str, kind: str, reconcile: Callable[[Key], Coroutine[Any, Any, Any]]
+        self, name: str, kind: str, reconcile: Callable[[Key], Awaitable[Any]], group: str = names.GROUP
     ) -> Controller[Key]:
-        workers = self.settings.workers(kind)
+        workers = self.settings.workers(kind, group)
         controller = Controller(
             name,
             reconcile,
@@ -233,6 +266,9 @@ class Operator:
             )
         handlers[-1][1].append(self.chronicle.changed)
         handlers[-1][1].append(self.train_jobs.source(self.after.followers))
+        older = self.older.handlers()
+        for store, handled in handlers:
+            handled.extend(older.get(store, ()))
         return [
             Reflector(
                 self.client,

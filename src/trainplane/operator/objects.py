@@ -28,7 +28,14 @@ from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenE
 from trainplane.kube.expectations import Expectations
 from trainplane.lifecycle import events
 from trainplane.operator import ttl
-from trainplane.operator.adoption import check_owner, is_elsewhere, is_patched_since, owned_by, with_fixed_parts_of
+from trainplane.operator.adoption import (
+    TRAIN_JOB,
+    check_owner,
+    is_elsewhere,
+    is_patched_since,
+    owned_by,
+    with_fixed_parts_of,
+)
 from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
@@ -50,6 +57,7 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Key
     from trainplane.kube.store import Store
+    from trainplane.operator.adoption import OwnerKind
     from trainplane.operator.apply import Writer
     from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
@@ -372,15 +380,16 @@ class Found(msgspec.Struct, frozen=True):
 class OnceCreator:
     """Makes what is not there, and judges what is."""
 
-    def __init__(self, client: Client, writer: Writer) -> None:
+    def __init__(self, client: Client, writer: Writer, of: OwnerKind = TRAIN_JOB) -> None:
         self._client = client
         self._writer = writer
+        self._of = of
 
     async def keep(self, job: ObjectMeta, kept: CreateOnce, *, is_new: bool) -> None:
-        """See to it that a TrainJob has an object of its own; `is_new` is a guess that it has none yet.
+        """See to it that a job has an object of its own; `is_new` is a guess that it has none yet.
 
         Raises:
-            EarlierSelfError: one of an earlier TrainJob of this name is not gone yet.
+            EarlierSelfError: one of an earlier job of this name is not gone yet.
             ForeignObjectError: the name is taken by somebody else's, or it lacks what pods read.
         """
         if is_new and await self._create(job, kept):
@@ -391,14 +400,14 @@ class OnceCreator:
             if is_new or not await self._create(job, kept):
                 raise EarlierSelfError(f"{kept.kind} {kept.name} came and went just now") from None
             return
-        check_owner(kept.kind, found.metadata, job)
+        check_owner(kept.kind, found.metadata, job, self._of)
         if found.metadata.deletion_timestamp is not None:
             raise EarlierSelfError(f"{kept.kind} {kept.name} is about to be removed")
         missing = [key for key in kept.keys if key not in (found.data or {})]
         if missing:
             raise ForeignObjectError(
-                f"{kept.kind} {kept.name} lacks {', '.join(missing)}, which this TrainJob's pods read: delete it, and "
-                "it is made anew"
+                f"{kept.kind} {kept.name} lacks {', '.join(missing)}, which this {self._of.name}'s pods read: "
+                "delete it, and it is made anew"
             )
 
     async def _create(self, job: ObjectMeta, kept: CreateOnce) -> bool:
@@ -408,7 +417,7 @@ class OnceCreator:
             **content.get("metadata", {}),
             "name": kept.name,
             "namespace": job.namespace,
-            "ownerReferences": [owned_by(job)],
+            "ownerReferences": [owned_by(job, self._of)],
         }
         try:
             await self._writer.create(resource_of(identity), {**content, **identity, "metadata": meta})

@@ -6,11 +6,20 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from trainplane.kube.cabundle import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, BundleTarget
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.legacy.kinds import BY_PLURAL, MPI
+from trainplane.kube.cabundle import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOKS,
+    VALIDATING_WEBHOOKS,
+    BundleTarget,
+)
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ManagedSettings, ServingContext
 from trainplane.kube.pki import CertificatePolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from trainplane.api.configuration import TLS
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -25,6 +34,12 @@ TARGETS: Final = (
     BundleTarget(VALIDATING_WEBHOOKS, "validator.trainer.kubeflow.org"),
 )
 """The configurations that must trust our certificate; the names are the reference's."""
+OLDER_TARGETS: Final = (
+    BundleTarget(MUTATING_WEBHOOKS, legacy_names.DEFAULTER),
+    BundleTarget(VALIDATING_WEBHOOKS, legacy_names.VALIDATOR),
+    BundleTarget(CUSTOM_RESOURCE_DEFINITIONS, f"{MPI.plural}.{legacy_names.GROUP}"),
+)
+"""The same for older kinds, where any is served; the last for MPIJobs."""
 
 _VERSIONS: Final = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
@@ -57,7 +72,15 @@ def certificates(
     service = f"{management.webhook_service_name}.{settings.namespace}.svc"
     policy = CertificatePolicy((service,), ca_name=AUTHORITY, organization=ORGANIZATION)
     managed = ManagedSettings(settings.namespace, management.webhook_secret_name, policy)
-    return ManagedCertificates(client, managed, serving, clock, targets=TARGETS)
+    targets = (*TARGETS, *older_targets(settings.configuration.legacy.kinds))
+    return ManagedCertificates(client, managed, serving, clock, targets=targets)
+
+
+def older_targets(kinds: Collection[str]) -> tuple[BundleTarget, ...]:
+    """Return what must trust our certificate for older kinds: their webhooks, and the CRD whose objects we convert."""
+    if BY_PLURAL.keys().isdisjoint(kinds):
+        return ()
+    return OLDER_TARGETS if MPI.plural in kinds else OLDER_TARGETS[:2]
 
 
 def _is_tls13(suite: str) -> bool:

@@ -1,8 +1,9 @@
 """What an admin decides: the Configuration file (`api.configuration`), flags, and what follows from both.
 
-The file and the flags are the reference's, so its Deployment starts ours unchanged. Three things are read and mean less
-here: `clientConnection.qps` and `burst` (how many requests are in flight follows the API server's own push-back,
-`kube.limiter`), `tls.nextProtos` (HTTP/1.1 is all we serve) and the zap flags other than the level and the encoder.
+The file and the flags are the reference's, so its Deployment starts ours unchanged; a few of training-operator's are
+read beside them. Three things are read and mean less here: `clientConnection.qps` and `burst` (how many requests are in
+flight follows the API server's own push-back, `kube.limiter`), `tls.nextProtos` (HTTP/1.1 is all we serve) and the zap
+flags other than the level and the encoder.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import os
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from trainplane.api import configuration, names
 from trainplane.api.configuration import Configuration
 from trainplane.api.errors import ConfigurationError
+from trainplane.api.legacy.kinds import BY_PLURAL
 from trainplane.kube.config import SERVICE_ACCOUNT
 from trainplane.kube.election import LeaseSettings
 from trainplane.kube.listener import ListenerSettings
@@ -35,6 +37,9 @@ DEFAULT_WORKERS: Final = {names.TRAIN_JOB: 32, names.TRAINING_RUNTIME: 1, names.
 """Keys of a kind worked on at once where the file does not say. A worker waits for the API server most of its time, and
 32 keep a small one busy without queueing in front of it."""
 
+
+LEGACY_WORKERS: Final = 8
+"""The same of each older kind of job."""
 
 INITIALIZERS_IMAGE: Final = "ghcr.io/trainplane/initializers"
 """The image of the initializers, in which is also what sends output."""
@@ -64,10 +69,10 @@ class Settings:
     log_format: str = "json"
     """`json`, or `console` for people."""
 
-    def workers(self, kind: str) -> int:
+    def workers(self, kind: str, group: str = names.GROUP) -> int:
         """Return how many keys of one of our kinds are worked on at once."""
         configured = self.configuration.controller.group_kind_concurrency
-        return configured.get(f"{kind}.{names.GROUP}", DEFAULT_WORKERS[kind])
+        return configured.get(f"{kind}.{group}", DEFAULT_WORKERS.get(kind, LEGACY_WORKERS))
 
     def lease(self) -> LeaseSettings | None:
         """Return which Lease to lead by; None if this is the only replica."""
@@ -127,9 +132,10 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str] | None = None) ->
     environ = os.environ if environ is None else environ
     flags = _parser().parse_args(list(arguments))
     file = load(flags.config)
-    gates = _gates(flags.feature_gates)
-    if gates:
-        tree = {**msgspec.to_builtins(file), "featureGates": {**file.feature_gates, **gates}}
+    gates, legacy = _gates(flags.feature_gates), _legacy(flags, file.legacy)
+    if gates or legacy:
+        tree = msgspec.to_builtins(file)
+        tree |= {"featureGates": file.feature_gates | gates, "legacy": tree.get("legacy", {}) | legacy}
         file = configuration.read(tree)
     settings = Settings(
         configuration=file,
@@ -193,9 +199,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--zap-log-level", default="info", help="error, info, debug, or a number above 0 for debug")
     parser.add_argument("--zap-encoder", default="json", choices=("json", "console"), help="form of log lines")
     parser.add_argument("--zap-devel", nargs="?", const=True, default=False, type=_truth, help="logs for people")
+    parser.add_argument(
+        "--enable-scheme", action="append", default=[], help="serve this older kind too (pytorchjob); may be repeated"
+    )
+    parser.add_argument("--gang-scheduler-name", help="of jobs of older kinds: volcano or scheduler-plugins")
+    parser.add_argument("--pytorch-init-container-image", help="with it workers of PyTorchJobs wait for the master")
     for ignored in ("--zap-stacktrace-level", "--zap-time-encoding"):
         parser.add_argument(ignored, help=argparse.SUPPRESS)
     return parser
+
+
+def _legacy(flags: argparse.Namespace, file: configuration.Legacy) -> dict[str, Any]:
+    """Return what the flags of training-operator say of older kinds, in the words of the file."""
+    kinds = {kind.singular: plural for plural, kind in BY_PLURAL.items()}
+    said = {
+        "kinds": [*file.kinds, *(kinds.get(scheme.lower(), scheme) for scheme in flags.enable_scheme)],
+        "gangSchedulerName": flags.gang_scheduler_name,
+        "initImage": flags.pytorch_init_container_image,
+    }
+    return {name: value for name, value in said.items() if value and (name != "kinds" or flags.enable_scheme)}
 
 
 def _duration(text: str, flag: str) -> float:

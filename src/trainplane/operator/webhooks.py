@@ -6,7 +6,6 @@ server, so a runtime created a moment ago, or a replica that is still filling it
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,7 +17,7 @@ from trainplane.admission.immutability import touches_fixed
 from trainplane.admission.implementations import default_runtime
 from trainplane.admission.inuse import judge_edit, judge_removal
 from trainplane.admission.jsonpatch import json_patch
-from trainplane.admission.message import describe, shortened, shown
+from trainplane.admission.message import describe, shown
 from trainplane.admission.runtimes import validate_runtime
 from trainplane.admission.trainjobs import validate_trainjob
 from trainplane.api import document, names
@@ -31,7 +30,8 @@ from trainplane.kube.admission import allow, deny, mutate
 from trainplane.kube.errors import NotFoundError
 from trainplane.kube.resource import Key
 from trainplane.operator.budget import Budget
-from trainplane.operator.errors import BudgetError, OperatorError
+from trainplane.operator.errors import OperatorError
+from trainplane.operator.reviews import answer_of, named, new_of, old_of, refusing
 from trainplane.render.findings import Verdict
 from trainplane.resources import JOB_SETS
 
@@ -66,7 +66,6 @@ PATHS: Final = (
 )
 """First the paths of the reference, whose webhook configurations serve ours, too; then those that it does not have."""
 
-_Fields: Final = dict[str, msgspec.Raw]
 _NAMESPACE_ENDERS: Final = frozenset(
     {"system:serviceaccount:kube-system:namespace-controller", "system:kube-controller-manager"}
 )
@@ -105,14 +104,14 @@ class Webhooks:
             MUTATE_TRAINING_RUNTIME: self.default_runtime,
             MUTATE_CLUSTER_TRAINING_RUNTIME: self.default_runtime,
         }
-        return {path: _refusing(review) for path, review in reviews.items()}
+        return {path: refusing(review) for path, review in reviews.items()}
 
     async def default_train_job(self, request: AdmissionRequest) -> Answer:
         """Fill in what the schema cannot, and turn older fields into today's."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        sent, old = _tree(request.decode(_Fields)), _old(request)
-        with Budget(_named(request)):
+        sent, old = new_of(request), old_of(request)
+        with Budget(named(request)):
             verdict = Verdict.of(judge_amounts(sent) if old is None else ())
         if not verdict.allowed:
             return deny(describe(verdict, names.TRAIN_JOB), code=422)  # as the schema would
@@ -124,7 +123,7 @@ class Webhooks:
         runtime = None
         if needs_runtime(new, old):
             runtime, _ = await self._runtime(new, old, request.namespace)
-        with Budget(_named(request)):
+        with Budget(named(request)):
             defaulted = default_trainjob(new, old, now=self._clock.now(), runtime=runtime)
             return mutate(json_patch(sent, defaulted.tree), warnings=shown(defaulted.warnings))
 
@@ -132,12 +131,12 @@ class Webhooks:
         """Return whether a TrainJob may be as it is."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new, old = _tree(request.decode(_Fields)), _old(request)
+        new, old = new_of(request), old_of(request)
         if old is not None and new.get("spec") == old.get("spec") and not changes_output(new, old):
             return allow()  # labels, other annotations, finalizers: nothing that rendering looks at
         runtime, source = await self._runtime(new, old, request.namespace)
         jobset = await self._jobset(new, old, request)
-        with Budget(_named(request)):
+        with Budget(named(request)):
             verdict = validate_trainjob(
                 new,
                 old,
@@ -147,14 +146,14 @@ class Webhooks:
                 pipeline=self._pipeline,
                 allowed_patches=self._allowed_patches,
             )
-            return _answer(verdict, names.TRAIN_JOB)
+            return answer_of(verdict, names.TRAIN_JOB)
 
     def default_runtime(self, request: AdmissionRequest) -> Answer:
         """Turn what only documents write in a runtime into what is stored."""
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new = _tree(request.decode(_Fields))
-        with Budget(_named(request)):
+        new = new_of(request)
+        with Budget(named(request)):
             defaulted = default_runtime(new)
             return mutate(json_patch(new, defaulted.tree), warnings=shown(defaulted.warnings))
 
@@ -166,13 +165,13 @@ class Webhooks:
             if _ends_namespace(request):
                 return allow()
             others = [] if users else self._runtimes.users(kind, request.namespace, request.name, index="used")
-            return _answer(judge_removal(users, others), kind)
+            return answer_of(judge_removal(users, others), kind)
         if request.operation not in {"CREATE", "UPDATE"}:
             return allow()
-        new, old = _tree(request.decode(_Fields)), _old(request)
-        with Budget(_named(request)):
+        new, old = new_of(request), old_of(request)
+        with Budget(named(request)):
             verdict = validate_runtime(new, old, most_pods=self._pipeline.most_pods)
-            return _answer(verdict if old is None else verdict + judge_edit(new, old, users), kind)
+            return answer_of(verdict if old is None else verdict + judge_edit(new, old, users), kind)
 
     async def _runtime(
         self, new: Tree, old: Tree | None, namespace: str
@@ -237,40 +236,6 @@ def _ends_namespace(request: AdmissionRequest) -> bool:
     return request.user_info.username in _NAMESPACE_ENDERS
 
 
-def _refusing(review: Review) -> Review:
-    """Return a review that refuses, in words, what is too large or too intricate to be looked at."""
-
-    async def refuse(request: AdmissionRequest) -> Answer:
-        try:
-            answer = review(request)
-            return await answer if inspect.isawaitable(answer) else answer
-        except (DecodeError, BudgetError) as error:
-            return deny(f"this {request.kind.kind} is refused: {shortened(str(error))}", code=422)
-
-    return refuse
-
-
-def _old(request: AdmissionRequest) -> Tree | None:
-    return _tree(request.decode_old(_Fields)) if request.operation == "UPDATE" else None
-
-
-def _tree(fields: dict[str, msgspec.Raw]) -> Tree:
-    """Return an object that is under review, without its managedFields: they are as large as the rest, and unread."""
-    text = msgspec.json.encode(fields)
-    try:
-        metadata = msgspec.json.decode(fields.get("metadata", b"{}"), type=_Fields)
-    except (msgspec.ValidationError, UnicodeDecodeError) as error:
-        raise DecodeError("metadata", str(error)) from error
-    if metadata.pop("managedFields", None) is not None:
-        text = msgspec.json.encode({**fields, "metadata": metadata})
-    tree: Tree = document.decode_tree(text)
-    return tree
-
-
-def _named(request: AdmissionRequest) -> str:
-    return f"{request.kind.kind} {request.name}"
-
-
 def _ref(job: Tree) -> RuntimeRef | None:
     try:
         return document.view(trees.get(job, "spec", "runtimeRef"), RuntimeRef)
@@ -281,9 +246,3 @@ def _ref(job: Tree) -> RuntimeRef | None:
 def _digest(job: Tree) -> str:
     """Return by what the runtime is known that a TrainJob began with; empty if it has not begun."""
     return str((job.get("status") or {}).get("runtimeDigest") or "")
-
-
-def _answer(verdict: Verdict, kind: str) -> Answer:
-    if verdict.allowed:
-        return allow(warnings=shown(verdict.warnings))
-    return deny(describe(verdict, kind), warnings=shown(verdict.warnings))

@@ -1,8 +1,9 @@
-"""Runs in the official SDK's venv: reads cells of Python, one JSON line each, runs them, answers with a JSON line each.
+"""Runs in an SDK's venv: reads cells of Python, one JSON line each, runs them, answers with a JSON line each.
 
-A cell is run as a notebook runs one: what its last line gives is its result, and what it prints, what the SDK logs and
-what it asks of the API server come with it. Cells run at the same time, each in a thread with names of its own; answers
-come as cells end. The SDK reads functions by their source, so a cell is a file. Nothing of ours is imported here.
+What every cell begins with, its imports, is the program's only argument. A cell is run as a notebook runs one: what its
+last line gives is its result, and what it prints, what the SDK logs and what it asks of the API server come with it.
+Cells run at the same time, each in a thread with names of its own; answers come as cells end. An SDK reads functions by
+their source, so a cell is a file. Nothing of ours is imported here.
 """
 
 from __future__ import annotations
@@ -23,11 +24,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-PRELUDE = """
-from kubeflow.common.types import KubernetesBackendConfig
-from kubeflow.trainer import *
-from kubeflow.trainer.options import *
-"""
+PRELUDE = sys.argv[1]
 REQUESTS = "urllib3.connectionpool"
 """Who logs each request, at level DEBUG."""
 

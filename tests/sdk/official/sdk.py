@@ -1,8 +1,9 @@
-"""The official SDK as a test sees it: an interpreter of its own that runs cells of user code.
+"""An SDK of others as a test sees it: an interpreter of its own that runs cells of user code.
 
     sdk.run("client.get_job(name).status", name="bert")
 
-A cell has the names of `kubeflow.trainer` and its options, a `client` in the user's namespace, and what the test gives.
+A cell of the official SDK has the names of `kubeflow.trainer` and its options, a `client` in the user's namespace, and
+what the test gives.
 """
 
 from __future__ import annotations
@@ -22,13 +23,35 @@ from lab.paths import REPOSITORY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ENVIRONMENT = REPOSITORY / "build/official-sdk"
-PYTHON = ENVIRONMENT / "bin/python"
 DRIVER = Path(__file__).with_name("driver.py")
 PATIENCE = 240.0
 """Seconds that a cell may take on a busy machine of two cores."""
-_CLIENT = "client = TrainerClient(KubernetesBackendConfig(namespace=NAMESPACE))\n"
 
+
+@dataclass(frozen=True)
+class Package:
+    """An SDK: where its venv lies, what cells import of it, and how they make a client."""
+
+    environment: Path
+    prelude: str
+    client: str
+
+    @property
+    def python(self) -> Path:
+        """The venv's interpreter."""
+        return self.environment / "bin/python"
+
+
+OFFICIAL = Package(
+    REPOSITORY / "build/official-sdk",
+    """
+from kubeflow.common.types import KubernetesBackendConfig
+from kubeflow.trainer import *
+from kubeflow.trainer.options import *
+""",
+    "client = TrainerClient(KubernetesBackendConfig(namespace=NAMESPACE))\n",
+)
+PYTHON = OFFICIAL.python
 
 class SdkError(AssertionError):
     """A cell raised what the test did not ask for."""
@@ -58,17 +81,19 @@ class Outcome:
 
 
 class Sdk:
-    """A running interpreter of the official SDK, for one kubeconfig."""
+    """A running interpreter of an SDK, for one kubeconfig."""
 
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        if not PYTHON.exists():
-            raise SdkError("the official SDK is not installed: make build/official-sdk/stamp")
+    def __init__(self, kubeconfig: Path, namespace: str, package: Package = OFFICIAL) -> None:
+        if not package.python.exists():
+            stamp = package.environment.relative_to(REPOSITORY) / "stamp"
+            raise SdkError(f"the SDK of {package.environment.name} is not installed: make {stamp}")
         self.namespace = namespace
+        self._client = package.client
         self._numbers = count()
         self._waiting: dict[int, Future[Outcome]] = {}
         self._writing = threading.Lock()
         self._process = subprocess.Popen(
-            [str(PYTHON), str(DRIVER)],
+            [str(package.python), str(DRIVER), package.prelude],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -92,7 +117,7 @@ class Sdk:
         future: Future[Outcome] = Future()
         self._waiting[number] = future
         given["NAMESPACE"] = namespace or self.namespace
-        request = {"id": number, "cell": cell if bare else _CLIENT + cell, "given": given}
+        request = {"id": number, "cell": cell if bare else self._client + cell, "given": given}
         assert self._process.stdin is not None
         with self._writing:
             self._process.stdin.write(json.dumps(request) + "\n")

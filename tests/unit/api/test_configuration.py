@@ -68,6 +68,16 @@ def test_a_feature_gate() -> None:
     assert not load(HEAD + "featureGates: {TrainJobStatus: false}").enabled("TrainJobStatus")
 
 
+def test_older_kinds_are_served_only_if_they_are_named() -> None:
+    assert load("").legacy.kinds == []
+    assert load(HEAD + "legacy: {kinds: [pytorchjobs, mpijobs]}").legacy.kinds == ["pytorchjobs", "mpijobs"]
+
+
+def test_the_gate_of_kueues_documents_is_known_and_on() -> None:
+    assert load("").enabled("JobManagedBy")
+    assert not load(HEAD + "featureGates: {JobManagedBy: false}").enabled("JobManagedBy")
+
+
 def test_patches_may_be_held_to_some_fields() -> None:
     assert load("").admission.allowed_runtime_patches is None
     assert load(HEAD + "admission: {allowedRuntimePatches: []}").admission.allowed_runtime_patches == []
@@ -101,6 +111,10 @@ def test_patches_may_be_held_to_some_fields() -> None:
         (HEAD + "leaderElection: {retryPeriod: 0s}", "retryPeriod: must be longer than 0"),
         (HEAD + "admission: {allowedRuntimePatches: [x..y]}", "admission.allowedRuntimePatches[0]: 'x..y' is no path"),
         (HEAD + "admission: {allowedRuntimePatches: [template, template.specs]}", "[1]: 'template.specs': there is no"),
+        (HEAD + "legacy: {kinds: [pytorchjobs, pods]}", "legacy.kinds[1]: is 'pods': write one of pytorchjobs, tfjobs"),
+        (HEAD + "legacy: {gangSchedulerName: slurm}", "legacy.gangSchedulerName: is 'slurm': write one of volcano"),
+        (HEAD + "legacy: {clusterDomain: 'a b'}", "legacy.clusterDomain: is 'a b': write a domain"),
+        (HEAD + "legacy: {initImage: 'a b'}", "legacy.initImage: is 'a b': write the name of an image"),
         (HEAD + "webhook: {port: 1, port: 2}", "port: stands twice"),
         (HEAD + "webhook: [", "not YAML"),
         ("- a", "the document: expected object, got array"),

@@ -174,3 +174,21 @@ def test_an_image_that_is_none(image: str) -> None:
     }
     with pytest.raises(ConfigurationError, match=r"output\.image"):
         configuration.read(tree)
+
+
+def test_flags_of_training_operator_choose_older_kinds() -> None:
+    found = parse(
+        [
+            "--enable-scheme=pytorchjob",
+            "--enable-scheme=TFJob",
+            "--gang-scheduler-name=volcano",
+            "--pytorch-init-container-image=img:1",
+        ]
+    ).configuration.legacy
+    assert found.kinds == ["pytorchjobs", "tfjobs"]
+    assert (found.gang_scheduler_name, found.init_image) == ("volcano", "img:1")
+
+
+def test_an_older_kind_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"legacy.kinds\[0\]: is 'mxjob'"):
+        parse(["--enable-scheme=mxjob"])

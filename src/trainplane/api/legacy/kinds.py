@@ -50,6 +50,10 @@ class Kind:
         """What an object of the kind carries as `apiVersion`."""
         return f"{names.GROUP}/{self.version}"
 
+    def review_path(self, verb: str) -> str:
+        """Return where on the operator's webhook server jobs of the kind are reviewed: `mutate` or `validate`."""
+        return f"/{verb}-{names.GROUP.replace('.', '-')}-{self.version}-{self.singular}"
+
     def restart_of(self, replica_type: str) -> str:
         """Return the restart policy of replicas of a type that name none."""
         return self.restarts.get(replica_type, self.restart)

@@ -17,6 +17,11 @@ V1: Final = "v1"
 V2BETA1: Final = "v2beta1"
 V2ALPHA1: Final = "v2alpha1"
 
+V2ALPHA1_TRAIN_JOBS: Final = "v2alpha1trainjobs"
+V2ALPHA1_TRAINING_RUNTIMES: Final = "v2alpha1trainingruntimes"
+V2ALPHA1_CLUSTER_TRAINING_RUNTIMES: Final = "v2alpha1clustertrainingruntimes"
+"""Plurals of kinds that today's API has under the same names; `v2alpha1` says why these are others."""
+
 PYTORCH_JOB: Final = "PyTorchJob"
 TF_JOB: Final = "TFJob"
 XGBOOST_JOB: Final = "XGBoostJob"
@@ -33,6 +38,14 @@ MANAGED_BY_MULTIKUEUE: Final = names.MANAGED_BY_MULTIKUEUE
 """A job that MultiKueue runs elsewhere: left alone here."""
 GATE_MANAGED_BY: Final = "JobManagedBy"
 """The feature gate without which no job may set `runPolicy.managedBy`."""
+
+# --- admission
+
+DEFAULTER: Final = "defaulter.kubeflow.org"
+VALIDATOR: Final = "validator.kubeflow.org"
+"""Our webhook configurations for the older kinds; the old operator's are called otherwise and may be there too."""
+CONVERT_PATH: Final = "/convert"
+"""Where on the operator's webhook server objects are turned into another version of their kind."""
 
 # --- replica types
 
