@@ -13,7 +13,7 @@ from tests.unit.legacy.older.jobs import NAMESPACE, job, on_runtime, runtime
 from tests.unit.operator.objects import condition
 from tests.unit.operator.objects import runtime as todays_runtime
 from tests.unit.operator.objects import train_job as todays_job
-from tests.unit.operator.world import MemoryClient
+from tests.unit.operator.world import Crash, CrashError, MemoryClient
 from trainplane.api.legacy import names as legacy_names
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
@@ -166,6 +166,19 @@ async def test_a_job_is_written_once_and_its_status_when_it_changes() -> None:
     await world.settle()
     again = await World(world.storage).settle()  # a replica that remembers nothing
     assert (world.client.writes, again.client.writes) == (written, [])
+
+
+@pytest.mark.parametrize("acted", [False, True])
+@pytest.mark.parametrize("at", range(3))
+async def test_a_crash_at_any_write_is_made_good(at: int, *, acted: bool) -> None:
+    world = World()
+    world.put(OLDER_TRAIN_JOBS, job())
+    world.client.crash = Crash(at, acted)
+    with pytest.raises(CrashError):
+        await world.settle()
+    again = await World(world.storage).settle()
+    assert in_sync(again.older_job())["status"] == "True"
+    assert again.todays_job()["spec"]["runtimeRef"]["name"] == "v2alpha1-trainjob.job"
 
 
 async def test_the_status_comes_back_with_state_conditions_and_metrics() -> None:
