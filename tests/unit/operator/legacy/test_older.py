@@ -210,6 +210,18 @@ async def test_what_is_over_is_not_made_again(end: str) -> None:
     assert world.older_job()["status"]["state"] == {"Complete": "SUCCESS", "Failed": "FAILED"}[end]
 
 
+async def test_what_is_over_does_not_mind_who_has_its_name_later() -> None:
+    world = World()
+    world.put(OLDER_TRAIN_JOBS, job())
+    await world.settle()
+    world.says(conditions=[condition("Complete")])
+    await world.settle()
+    world.storage.delete(collection_of(TRAIN_JOBS), Key(NAMESPACE, "job"))
+    world.put(TRAIN_JOBS, todays_job())
+    await world.settle()
+    assert (world.result(), in_sync(world.older_job())["status"]) == (DONE, "True")
+
+
 async def test_what_is_deleted_before_its_end_is_made_again() -> None:
     world = World()
     world.put(OLDER_TRAIN_JOBS, job())
