@@ -18,6 +18,7 @@ _GROUPS = {
     "api/v1": ("namespaces", "pods", "secrets", "events", "configmaps", "nodes", "services"),
     "apis/trainer.kubeflow.org/v1alpha1": ("trainjobs", "trainingruntimes", "clustertrainingruntimes"),
     "apis/kubeflow.org/v1": ("pytorchjobs", "tfjobs", "xgboostjobs", "paddlejobs", "jaxjobs"),
+    "apis/kubeflow.org/v2beta1": ("mpijobs",),
     "apis/jobset.x-k8s.io/v1alpha2": ("jobsets",),
     "apis/autoscaling/v2": ("horizontalpodautoscalers",),
     "apis/batch/v1": ("jobs",),
