@@ -99,8 +99,6 @@ def settle(draft: Draft) -> None:
 def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: str) -> None:
     kind = draft.kind
     master, workers = roles[0], roles[1]
-    if master.count != 1:
-        raise RefusedError([Finding(f"{master.path}.replicas", "must be 1: the others look up to one master")])
     job = f"$({_JOBSET_NAME})"
     hosts = (f"{job}-master-0-0.{job}", *(f"{job}-worker-{index}-0.{job}" for index in range(workers.count)))
     meeting = Meeting(
