@@ -62,6 +62,8 @@ def _take_alike(roles: list[Role], draft: Draft, backoff: int | None, nproc: str
         has_master=first.type == old.MASTER,
     )
     job = replicated_job(first, names.JOB_NODE, draft, trains=True, backoff=backoff, pods=count)
+    for role in roles[1:]:
+        draft.put(f"{role.path}.restartPolicy", f"as {first.type}'s")
     draft.jobs, draft.order = [lifted(job)], (names.JOB_NODE,)
     lift(first, draft, variables_of(kind, meeting))
     draft.trainer["numNodes"] = count
