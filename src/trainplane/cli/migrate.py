@@ -179,7 +179,7 @@ def _named(text: str) -> tuple[Resource, str] | None:
 
 
 def _write(moved: list[Migration], folder: Path) -> None:
-    """Write a file for each job, over none; names come from whoever wrote the job, and have passed as names of objects."""
+    """Write a file for each job, over none; the names in theirs have passed as names of objects."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in moved:
         metadata = one.objects[-1]["metadata"]
