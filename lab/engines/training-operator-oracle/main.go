@@ -3,6 +3,8 @@
 // Each line of the input is a case: a job, the pods, services and other objects that there are, and the gang
 // scheduler. Each line of the output is what one reconcile made of it. The reconcilers walk Go maps, so one case may
 // have several answers: it is run many times and each different answer is printed once.
+//
+// A line with a job to review is answered with what the webhooks say of it (review.go).
 package main
 
 import (
@@ -11,6 +13,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"strings"
@@ -51,6 +54,8 @@ type testCase struct {
 	Services []corev1.Service  `json:"services"`
 	Others   []json.RawMessage `json:"others"`
 	Gang     string            `json:"gang"`
+	Review   json.RawMessage   `json:"review"`
+	Older    json.RawMessage   `json:"older"`
 }
 
 type reconciler interface {
@@ -69,6 +74,25 @@ func (c cluster) GetScheme() *runtime.Scheme                      { return schem
 func (c cluster) GetConfig() *rest.Config                         { return &rest.Config{Host: "http://127.0.0.1:1"} }
 func (c cluster) GetEventRecorderFor(string) record.EventRecorder { return &record.FakeRecorder{} }
 
+// Whether a job has replicas of one type alone, so that there is one order to walk them in.
+func isSimple(job json.RawMessage) bool {
+	var read struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	var types map[string]json.RawMessage
+	if json.Unmarshal(job, &read) != nil {
+		return true
+	}
+	for field, value := range read.Spec {
+		if strings.HasSuffix(field, "ReplicaSpecs") && json.Unmarshal(value, &types) == nil {
+			return len(types) < 2
+		}
+	}
+	return true
+}
+
+type replicaSpecs = map[kubeflow.ReplicaType]*kubeflow.ReplicaSpec
+
 func newJob(document json.RawMessage) (client.Object, *kubeflow.JobStatus, error) {
 	var head struct{ Kind string }
 	if err := json.Unmarshal(document, &head); err != nil {
@@ -76,26 +100,46 @@ func newJob(document json.RawMessage) (client.Object, *kubeflow.JobStatus, error
 	}
 	var job client.Object
 	var status *kubeflow.JobStatus
+	var specs *replicaSpecs
 	switch head.Kind {
 	case kubeflow.PyTorchJobKind:
 		one := &kubeflow.PyTorchJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.PyTorchReplicaSpecs
 	case kubeflow.TFJobKind:
 		one := &kubeflow.TFJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.TFReplicaSpecs
 	case kubeflow.XGBoostJobKind:
 		one := &kubeflow.XGBoostJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.XGBReplicaSpecs
 	case kubeflow.PaddleJobKind:
 		one := &kubeflow.PaddleJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.PaddleReplicaSpecs
 	case kubeflow.JAXJobKind:
 		one := &kubeflow.JAXJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.JAXReplicaSpecs
 	default:
 		return nil, nil, fmt.Errorf("no kind %q", head.Kind)
 	}
-	return job, status, json.Unmarshal(document, job)
+	if err := json.Unmarshal(document, job); err != nil {
+		return nil, nil, err
+	}
+	*specs = shuffled(*specs)
+	return job, status, nil
+}
+
+// A small map is walked in the order in which it was filled, but for where that begins: filled in any order, each is as
+// likely as the others.
+func shuffled(specs replicaSpecs) replicaSpecs {
+	var types []kubeflow.ReplicaType
+	for one := range specs {
+		types = append(types, one)
+	}
+	rand.Shuffle(len(types), func(i, j int) { types[i], types[j] = types[j], types[i] })
+	filled := replicaSpecs{}
+	for _, one := range types {
+		filled[one] = specs[one]
+	}
+	return filled
 }
 
 func newReconciler(kind string, in cluster, gang common.GangSchedulingSetupFunc) reconciler {
@@ -156,9 +200,17 @@ func answers(line []byte) []json.RawMessage {
 		failed, _ := json.Marshal(answer{Error: err.Error()})
 		return []json.RawMessage{failed}
 	}
+	if given.Review != nil {
+		said, _ := json.Marshal(review(given.Review, given.Older))
+		return []json.RawMessage{said}
+	}
 	seen := map[string]bool{}
 	var all []json.RawMessage
-	for count, equal := 0, 0; count < mostRuns && equal < settled; count++ {
+	runs := mostRuns
+	if isSimple(given.Job) {
+		runs = 1
+	}
+	for count, equal := 0, 0; count < runs && equal < settled; count++ {
 		text, err := json.Marshal(run(given).sorted())
 		if err != nil {
 			panic(err)

@@ -51,14 +51,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
 # -- 20 ---------------------------------------------------------------------------------------------------------------
 
 
-@needs_documents
-@pytest.mark.parametrize("one", _waiting(20, "yaml"), ids=lambda one: one.id)
-def test_the_older_shape_is_unknown(user: User, one: Statement) -> None:
-    refused = user.kubectl("apply", "--filename=-", stdin=indented(one.text), check=False)
-    assert 'in version "kubeflow.org/v2alpha1"' in refused.stderr
-    assert "no matches for kind" in refused.stderr
-
-
 @pytest.mark.parametrize("kind", ["pytorchjobs", "tfjobs", "xgboostjobs", "mpijobs", "paddlejobs", "jaxjobs"])
 def test_jobs_of_v1_are_unknown(user: User, kind: str) -> None:
     assert "the server doesn't have a resource type" in user.kubectl("get", kind, check=False).stderr

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.api.objectname import is_object_name
 from trainplane.legacy.migrate.outcome import Note, RefusedError
 from trainplane.render.findings import Finding
 
@@ -115,13 +116,15 @@ def begin(kind: Kind, source: Tree, *, framework: str, shipped: str = "") -> Dra
     """Return the draft of a job: its name, labels and annotations.
 
     Raises:
-        RefusedError: it has no name.
+        RefusedError: it has no name, or a namespace that is none.
     """
     metadata = trees.fields(source, "metadata")
     name, namespace = trees.text(metadata, "name"), trees.text(metadata, "namespace") or ""
     if name is None:
         problem = "must be there: pods are addressed by it. Write one in place of generateName"
         raise RefusedError([Finding("metadata.name", problem, "Required")])
+    if namespace and not is_object_name(namespace):
+        raise RefusedError([Finding("metadata.namespace", "is no name of a namespace")])
     kept: dict[str, Any] = {key: value for key, value in metadata.items() if key in _KEPT}
     draft = Draft(kind, name, namespace, framework, metadata=kept, shipped=shipped)
     annotations = {key: value for key, value in trees.fields(kept, "annotations").items() if key != _LAST_APPLIED}

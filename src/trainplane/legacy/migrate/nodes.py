@@ -15,6 +15,7 @@ from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
 from trainplane.legacy.migrate.pods import FIELD_GLOBAL_INDEX, FIELD_JOBSET_NAME
 from trainplane.legacy.migrate.roles import lift, lifted, patch_of, port_of, replicated_job, with_variables
+from trainplane.legacy.migrate.shipped import PATIENT
 from trainplane.legacy.migrate.variables import Meeting, variables_of
 from trainplane.render.findings import Finding
 
@@ -61,6 +62,8 @@ def _take_alike(roles: list[Role], draft: Draft, backoff: int | None, nproc: str
         has_master=first.type == old.MASTER,
     )
     job = replicated_job(first, names.JOB_NODE, draft, trains=True, backoff=backoff, pods=count)
+    for role in roles[1:]:
+        draft.put(f"{role.path}.restartPolicy", f"as {first.type}'s")
     draft.jobs, draft.order = [lifted(job)], (names.JOB_NODE,)
     lift(first, draft, variables_of(kind, meeting))
     draft.trainer["numNodes"] = count
@@ -90,14 +93,14 @@ def settle(draft: Draft) -> None:
         f"{draft.shipped}, a shipped ClusterTrainingRuntime, fits: there, pods that lost their machine start again, "
         "all of them, up to three times; nodes meet on port 29500; the end of the log is the termination message"
     )
+    if draft.framework in PATIENT:
+        text += "; a pod that fails is tried once more"
     draft.note("spec", "changed", text, alters={"terminationMessagePolicy", "ports"})
 
 
 def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: str) -> None:
     kind = draft.kind
     master, workers = roles[0], roles[1]
-    if master.count != 1:
-        raise RefusedError([Finding(f"{master.path}.replicas", "must be 1: the others look up to one master")])
     job = f"$({_JOBSET_NAME})"
     hosts = (f"{job}-master-0-0.{job}", *(f"{job}-worker-{index}-0.{job}" for index in range(workers.count)))
     meeting = Meeting(

@@ -13,6 +13,7 @@ from trainplane.api import document, names
 from trainplane.api import tree as trees
 from trainplane.api.errors import DecodeError
 from trainplane.api.legacy import v2alpha1
+from trainplane.api.objectname import is_object_name
 from trainplane.api.trainjob import TrainJob
 from trainplane.legacy.migrate.comparison import compare
 from trainplane.legacy.migrate.outcome import Migration, Note, RefusedError
@@ -52,8 +53,11 @@ def migrate_older(source: Tree, *, initializers: str) -> Migration:
         raise RefusedError([Finding("kind", f"must be {', '.join(TYPES)} in {v2alpha1.API_VERSION}")])
     source = trees.drop(trees.without_nulls(source), "status")
     judge_form(source, kind)
-    if trees.text(source, "metadata", "name") is None:
-        raise RefusedError([Finding("metadata.name", "must be there: write one in place of generateName", "Required")])
+    for key in ("name", "namespace"):
+        said = trees.get(source, "metadata", key)
+        if not (is_object_name(said) if isinstance(said, str) else said is None and key == "namespace"):
+            problem = "must be there and a name: small letters, digits, - and ."
+            raise RefusedError([Finding(f"metadata.{key}", problem, "Required")])
     try:
         return _moved_job(source, initializers) if kind is v2alpha1.TrainJob else _moved_runtime(source, kind)
     except DecodeError as error:

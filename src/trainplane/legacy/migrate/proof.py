@@ -25,6 +25,8 @@ from trainplane.render.findings import MOST_FINDINGS, Finding, written
 from trainplane.render.pipeline import Pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainplane.api.tree import Tree
     from trainplane.legacy.migrate.draft import Draft
     from trainplane.legacy.migrate.pods import Pod
@@ -36,15 +38,17 @@ _SAMPLE: Final = {"namespace": "default", "uid": "00000000-0000-0000-0000-000000
 """What an API server adds to an object."""
 
 
-def proven(draft: Draft, before: list[Pod]) -> Migration:
-    """Return the result of a draft, judged; `before` are the pods of the job whose place it takes.
+def proven(draft: Draft, before: Callable[[], list[Pod]]) -> Migration:
+    """Return the result of a draft, judged; `before` returns the pods of the job whose place it takes.
+
+    Those are made last: of a job that nobody would admit, there may be too many.
 
     Raises:
         RefusedError: it would not be admitted, or its pods would be others.
     """
     trainjob, own = draft.trainjob(), draft.runtime()
     after = pods_of_trainjob(rendered(trainjob, own or shipped_runtime(draft.framework)), draft.order)
-    differences = compare(before, after)
+    differences = compare(before(), after)
     announced = frozenset[str]().union(*(note.alters for note in draft.notes))
     surprises = [one for one in differences if one.field not in announced]
     if surprises:
@@ -63,7 +67,7 @@ def rendered(trainjob: Tree, runtime: Tree) -> Tree:
     judge_runtime(runtime)
     spec = {"suspend": False, "managedBy": names.MANAGED_BY_TRAINER, **trainjob["spec"]}
     stored = {**trainjob, "metadata": {**_SAMPLE, **trainjob["metadata"]}, "spec": spec}
-    pipeline, read = Pipeline.default(), _read(runtime)
+    pipeline, read = _pipeline(), _read(runtime)
     try:
         admitted = default_trainjob(stored, None, now=_NOW, runtime=read).tree
         verdict = validate_trainjob(admitted, None, runtime=read, runtime_source="live", jobset=None, pipeline=pipeline)
@@ -110,6 +114,12 @@ def _read(runtime: Tree) -> Runtime:
     if _is_clusters(runtime):
         return document.read(runtime, ClusterTrainingRuntime)
     return document.read(runtime, TrainingRuntime)
+
+
+@functools.cache
+def _pipeline() -> Pipeline:
+    """Return the plugins that are installed here; a list of jobs is judged by the same."""
+    return Pipeline.default()
 
 
 @functools.cache

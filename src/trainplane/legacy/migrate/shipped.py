@@ -19,6 +19,8 @@ FRAMEWORKS: Final = {
     kinds.MPI.name: "mpi",
 }
 """What the label of a runtime calls the framework of a kind."""
+PATIENT: Final = frozenset({"xgboost", names.FRAMEWORK_PADDLE})
+"""Frameworks whose nodes may start before their peers have names: one of them that fails is tried once more."""
 _DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True"}
 
 
@@ -31,6 +33,7 @@ def shipped_runtime(framework: str) -> Tree:
     """Return the shipped runtime of a framework; its image is left out, for each TrainJob that is moved brings one."""
     labelled = framework in {names.FRAMEWORK_TENSORFLOW, names.FRAMEWORK_PADDLE}
     policy: Tree = {"numNodes": 1} if labelled else {"numNodes": 1, framework: {}}
+    reasons = ["PodFailurePolicy", *(["BackoffLimitExceeded"] if framework in PATIENT else ())]
     ends = {
         "maxRestarts": 3,
         "rules": [
@@ -40,16 +43,15 @@ def shipped_runtime(framework: str) -> Tree:
                 "onJobFailureReasons": ["PodFailurePolicy"],
                 "onJobFailureMessagePatterns": ["has condition DisruptionTarget"],
             },
-            {"name": "failed", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]},
+            {"name": "failed", "action": "FailJobSet", "onJobFailureReasons": reasons},
         ],
     }
-    rules = [
-        {"action": "FailJob", "onPodConditions": [_DISRUPTED]},
-        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
-    ]
+    rules: list[Tree] = [{"action": "FailJob", "onPodConditions": [_DISRUPTED]}]
+    if framework not in PATIENT:
+        rules.append({"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}})
     container = {"name": names.CONTAINER_NODE, "terminationMessagePolicy": "FallbackToLogsOnError"}
     job = {
-        "backoffLimit": 0,
+        "backoffLimit": int(framework in PATIENT),
         "podFailurePolicy": {"rules": rules},
         "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
     }

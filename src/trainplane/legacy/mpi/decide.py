@@ -8,6 +8,7 @@ Kueue or the user changed meanwhile holds for all pods, and retries are counted 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names as common
@@ -18,6 +19,8 @@ from trainplane.legacy.decision import Decision, Ref
 from trainplane.legacy.mpi import gang, hosts, judgement, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
 from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report, shortened
+from trainplane.legacy.tally import is_terminating, phase
+from trainplane.legacy.training import MOST_MADE
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -72,9 +75,10 @@ class _Look:
         """See to it that there is what the job wants: names, keys and hosts, workers, and then its launcher."""
         job, settings = self.job, self.settings
         wanted = hosts.worker_names(job)
-        made = [pods.worker(job, index, settings) for index, name in enumerate(wanted) if name not in self.workers]
+        missing = (index for index, name in enumerate(wanted) if name not in self.workers)
+        made = [pods.worker(job, index, settings) for index in islice(missing, MOST_MADE)]
         there = [self.workers[name] for name in wanted if name in self.workers]
-        surplus = [pod for name, pod in self.workers.items() if name not in set(wanted)]
+        surplus = [self.workers[name] for name in sorted(self.workers.keys() - set(wanted))]
         launcher = self.launcher
         if launcher is None and (not job.launcher_waits or sum(map(_is_ready, there)) == len(wanted)):
             launcher = pods.launcher(job, settings)
@@ -105,11 +109,7 @@ class _Look:
         if clean == names.CLEAN_NONE:
             return Decision()
         alive = {"Running", "Pending"}
-        gone = [
-            pod
-            for pod in self.workers.values()
-            if clean == names.CLEAN_ALL or trees.get(pod, "status", "phase") in alive
-        ]
+        gone = [pod for pod in self.workers.values() if clean == names.CLEAN_ALL or phase(pod) in alive]
         self.ledger.count(names.WORKER)
         return self._decision(delete=[*gone, *filter(None, (self.group,))])
 
@@ -118,7 +118,7 @@ class _Look:
         service = objects.service(self.job)
         if not _holds(_find(self.seen.services, self.job.name), service):
             yield service
-        running = [name for name, pod in self.workers.items() if trees.get(pod, "status", "phase") == "Running"]
+        running = [name for name, pod in self.workers.items() if phase(pod) == "Running"]
         config = objects.config(self.job, running, self.settings.cluster_domain)
         if not _holds(_find(self.seen.others, objects.config_name(self.job.name), "ConfigMap"), config):
             yield config
@@ -137,7 +137,7 @@ class _Look:
             create=tuple(create),
             once=(secret,) if is_missing else (),
             apply=tuple(apply),
-            delete=tuple(_ref(one) for one in delete if trees.text(one, "metadata", "deletionTimestamp") is None),
+            delete=tuple(_ref(one) for one in delete if not is_terminating(one)),
             status=self.ledger.close(),
             events=(*self.ledger.events, *news.of_pods(self.seen.pods)),
         )
