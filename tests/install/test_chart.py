@@ -277,6 +277,10 @@ def test_every_pod_is_restricted() -> None:
             "prometheusRule.enabled: reads metrics, which manager.config.metrics.bindAddress turns off",
         ),
         ("--set=manager.config.legacy.kinds={pytorchjob}", "value must be one of 'pytorchjobs'"),
+        (
+            "--set=manager.watchNamespace=a,manager.config.legacy.kinds={v2alpha1clustertrainingruntimes}",
+            "manager.config.legacy.kinds: v2alpha1clustertrainingruntimes are for all namespaces",
+        ),
         ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )
