@@ -46,13 +46,17 @@ def _of_jobs(kind: Kind) -> Need:
 
 def _gang(name: str, group: str) -> Need:
     return Need(_JOBS, (
-        Grant(f"Gangs of {name}", "jobs", group, ("podgroups",), ("watch", "create", "patch"),
-              seldom={**_UNSTREAMED, **_TAKEN, "delete": "the job is suspended or over"}),
+        Grant(f"Gangs of {name}", "jobs", group, ("podgroups",), (),
+              seldom=dict.fromkeys(("list", "watch", "get", "create", "patch", "delete"), "where jobs are gangs")),
     ), gang=name)  # fmt: skip
 
 
 _JOBS: Final = tuple(kind.plural for kind in KINDS.values())
-_OLDER: Final = ("v2alpha1trainjobs", "v2alpha1trainingruntimes", "v2alpha1clustertrainingruntimes")
+_OLDER: Final = (
+    names.V2ALPHA1_TRAIN_JOBS,
+    names.V2ALPHA1_TRAINING_RUNTIMES,
+    names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES,
+)
 
 NEEDS: Final = (
     *map(_of_jobs, KINDS.values()),

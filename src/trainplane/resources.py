@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api.legacy import names as legacy_names
 from trainplane.api.legacy.kinds import KINDS
 from trainplane.kube import resource
 from trainplane.kube.resource import Resource
@@ -35,6 +36,15 @@ LEGACY_JOBS: Final[Mapping[str, Resource]] = MappingProxyType(
     {kind.name: Resource(names.LEGACY_GROUP, kind.version, kind.plural, kind.name) for kind in KINDS.values()}
 )
 """The older kinds of jobs by their names, each in the version that is stored."""
+
+# --- the older TrainJob shape
+
+_OLDER: Final = (names.LEGACY_GROUP, legacy_names.V2ALPHA1)
+OLDER_TRAIN_JOBS: Final = Resource(*_OLDER, legacy_names.V2ALPHA1_TRAIN_JOBS, names.TRAIN_JOB)
+OLDER_TRAINING_RUNTIMES: Final = Resource(*_OLDER, legacy_names.V2ALPHA1_TRAINING_RUNTIMES, names.TRAINING_RUNTIME)
+OLDER_CLUSTER_TRAINING_RUNTIMES: Final = Resource(
+    *_OLDER, legacy_names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES, names.CLUSTER_TRAINING_RUNTIME, namespaced=False
+)
 
 # --- Kueue
 

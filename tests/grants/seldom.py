@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from deploy import legacy_rbac
+
 if TYPE_CHECKING:
     from tests.grants.comparison import Grant
 
@@ -53,4 +55,10 @@ SELDOM: Final = (
     Reason("until they are mirrored", HUB, ("get",), ("multikueueclusters", "multikueueconfigs")),
     Reason("a TrainJob with a runtime of its namespace that waits", HUB, ("get",), ("trainingruntimes",)),
     Reason("fronts: `make under-fire FULL=1`", FRONT, ("create", "get", "patch", "update", "watch"), (ANY,)),
+    Reason(_OWN_CERTIFICATE, OPERATOR, ("get", "patch"), ("customresourcedefinitions",)),
+    *(
+        Reason(why, OPERATOR, (verb,), grant.resources)
+        for grant in legacy_rbac.OPERATOR
+        for verb, why in grant.seldom.items()
+    ),
 )

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 AUDIT = REPOSITORY / "build" / "audit"
-SUITES = ("e2e", "fleet", "integration", "security", "sdk")
-ROLES = (REPOSITORY / "manifests/base/rbac/roles.yaml", REPOSITORY / "manifests/hub/rbac.yaml")
+SUITES = ("e2e", "fleet", "integration", "legacy", "security", "sdk")
+ROLES = tuple(REPOSITORY / "manifests" / name for name in ("base/rbac/roles.yaml", "hub/rbac.yaml", "legacy/rbac.yaml"))
 
 
 @pytest.fixture(scope="module")

@@ -41,8 +41,8 @@ import (
 
 // How often a case is run at most, and after how many equal answers in a row the others are not waited for.
 const (
-	mostRuns = 24
-	settled  = 8
+	mostRuns = 60
+	settled  = 20
 )
 
 type testCase struct {

@@ -24,7 +24,12 @@ FEATURE_GATES: Final = {"TrainJobStatus": True, legacy_names.GATE_MANAGED_BY: Tr
 """Every gate and its default. TrainJobStatus: pods may report progress to the operator. The reference has it off.
 JobManagedBy: jobs of older kinds may say who manages them; without it they may not, and all are ours."""
 
-LEGACY_KINDS: Final = (*BY_PLURAL, "v2alpha1trainjobs", "v2alpha1trainingruntimes", "v2alpha1clustertrainingruntimes")
+LEGACY_KINDS: Final = (
+    *BY_PLURAL,
+    legacy_names.V2ALPHA1_TRAIN_JOBS,
+    legacy_names.V2ALPHA1_TRAINING_RUNTIMES,
+    legacy_names.V2ALPHA1_CLUSTER_TRAINING_RUNTIMES,
+)
 """The older kinds that `legacy.kinds` may name."""
 GANG_SCHEDULERS: Final = ("volcano", "scheduler-plugins")
 

@@ -82,6 +82,7 @@ class _Look:
         elif self.job.policy.get("cleanPodPolicy") == names.CLEAN_RUNNING:
             self._clean(pod for pod in self.pods.values() if phase(pod) not in _ENDED)
         self._leave_gang()
+        self._stop_scaling()
         if self.status.has(names.SUCCEEDED):
             self.status.stop_counting(as_succeeded=True)
         left = self._seconds_to_live()
@@ -91,8 +92,7 @@ class _Look:
         self._clean(self.pods.values())
         self._remove(self.services.values())
         self._leave_gang()
-        scaler = autoscaler.autoscaler_of(self.job, self.seen)
-        self._remove([scaler] if scaler else [])
+        self._stop_scaling()
         self.status.stop_counting(as_succeeded=False)
         message = "runPolicy.suspend is set: pods are stopped or not started"
         if self.status.has(names.RUNNING):
@@ -209,6 +209,10 @@ class _Look:
         if self.settings.gang:
             group = gangs.group_of(self.job, self.seen, self.settings)
             self._remove([group] if group else [])
+
+    def _stop_scaling(self) -> None:
+        scaler = autoscaler.autoscaler_of(self.job, self.seen)
+        self._remove([scaler] if scaler else [])
 
     def _remove(self, doomed: Iterable[Tree]) -> None:
         refs = [_ref(one) for one in doomed if not is_terminating(one)]

@@ -60,9 +60,9 @@ class Writer:
         """Create an object; raises AlreadyExistsError."""
         return await self._client.create(resource, obj, field_manager=names.FIELD_MANAGER, type_=Written)
 
-    async def apply(self, resource: Resource, obj: Tree) -> Written:
-        """Make an object hold these fields, whoever held them before."""
-        return await self._client.apply(resource, obj, field_manager=names.FIELD_MANAGER, force=True, type_=Written)
+    async def apply(self, resource: Resource, obj: Tree, *, force: bool = True) -> Written:
+        """Make an object hold these fields, whoever held them before; without `force`, raises ConflictError then."""
+        return await self._client.apply(resource, obj, field_manager=names.FIELD_MANAGER, force=force, type_=Written)
 
     async def patch(
         self,

@@ -7,6 +7,7 @@ OperatorError
 ├── ForeignObjectError             a name that we need belongs to somebody else's object       retryable    user
 ├── EarlierSelfError               what an earlier TrainJob of this name left is not gone yet  retryable    cluster
 ├── MakingError                    an object of a job of an older kind cannot be made          retryable    user
+├── LoweringError                  an object of the older shape cannot be handed down          retryable    user
 ├── BehindError                    a mirror does not show what is so                          retryable    cluster
 ├── UnsupportedKubernetesError     the operator ends: the cluster is too old for it            not          cluster
 └── TerminalError                  the TrainJob fails, with a `reason` for its condition
@@ -62,6 +63,14 @@ class MakingError(OperatorError):
     def __init__(self, kind: str, name: str, why: Exception) -> None:
         super().__init__(f"{kind} {name} could not be made: {why}")
         self.kind = kind
+
+
+class LoweringError(OperatorError):
+    """An object of the older shape cannot become what it says, with a `reason` for its condition InSync."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class BehindError(OperatorError):

@@ -45,6 +45,7 @@ from trainplane.operator import pods, serving
 from trainplane.operator.apply import Writer, always
 from trainplane.operator.kubernetes import insist_on_supported
 from trainplane.operator.legacy.assembly import LegacyJobs
+from trainplane.operator.legacy.older.assembly import Older
 from trainplane.operator.metrics import TrainJobMetrics
 from trainplane.operator.progress.assembly import Progress, is_possible
 from trainplane.operator.progress.reports import is_progress_alone
@@ -156,7 +157,21 @@ class Operator:
         self.legacy_jobs = LegacyJobs(
             configuration, client, writer, self.news, clock, metrics=self.metrics, run=self._legacy_controller
         )
-        self.reflectors = [*self._reflectors(), *self.legacy_jobs.reflectors(self.settings.watch_namespace)]
+        self.older = Older(
+            configuration.legacy.kinds,
+            client,
+            writer,
+            stores,
+            clock,
+            metrics=self.metrics,
+            initializers=self.settings.output_image(),
+            namespace=self.settings.watch_namespace,
+        )
+        self.reflectors = [
+            *self._reflectors(),
+            *self.legacy_jobs.reflectors(self.settings.watch_namespace),
+            *self.older.reflectors(),
+        ]
         self.manager = Manager(
             self.reflectors,
             [
@@ -164,6 +179,7 @@ class Operator:
                 self.training_runtimes,
                 self.cluster_training_runtimes,
                 *self.legacy_jobs.controllers,
+                *self.older.controllers,
             ],
         )
         reviewed = Runtimes(self.review_client, self.stores)
@@ -250,6 +266,9 @@ class Operator:
             )
         handlers[-1][1].append(self.chronicle.changed)
         handlers[-1][1].append(self.train_jobs.source(self.after.followers))
+        older = self.older.handlers()
+        for store, handled in handlers:
+            handled.extend(older.get(store, ()))
         return [
             Reflector(
                 self.client,

@@ -96,7 +96,7 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
     old = before.status
     changes: Tree = {}
     if old.conditions != after.conditions:
-        changes["conditions"] = [_written(condition) for condition in after.conditions] or None
+        changes["conditions"] = [written(condition) for condition in after.conditions] or None
     if old.jobs_status != after.jobs_status:
         changes["jobsStatus"] = [to_tree(job) for job in after.jobs_status] or None
     if old.runtime_digest != after.runtime_digest:
@@ -124,7 +124,7 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
     return {"metadata": meta, "status": None if nothing_left else changes}
 
 
-def _written(condition: Condition) -> Tree:
+def written(condition: Condition) -> Tree:
     """Return a condition as Kubernetes writes it: every required field, empty or not, and times in whole seconds."""
     since = condition.last_transition_time
     if since is not None:

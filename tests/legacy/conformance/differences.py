@@ -164,8 +164,9 @@ def _is_withdrawn(found: Difference) -> bool:
 def _ends_before_anything_is_made(found: Difference) -> bool:
     if not _ends_now(found):
         return False
-    if found.path in ("status.conditions.Restarting", "status.conditions.Running", "status.state"):
-        is_over = found.right in (ABSENT, names.SUCCEEDED) or trees.get(found.right, "status") == "False"
+    if re.fullmatch(r"status\.(state|conditions\.(Restarting|Running)(\.last\w+Time)?)", found.path):
+        ours = trees.get(found.ours["status"], *found.path.split(".")[1:3])
+        is_over = ours in (None, names.SUCCEEDED) or trees.get(ours, "status") == "False"
         return is_over and names.RESTARTING in _conditions(found.theirs) and _has_restarted(found)
     return found.is_theirs_alone and bool(found.member)
 
@@ -236,24 +237,52 @@ def _is_done_with_its_leader(found: Difference) -> bool:
         _conditions(found.ours) & {names.SUCCEEDED, names.FAILED} == {names.SUCCEEDED}
         and names.FAILED in _conditions(found.theirs)
         and _ends_now(found)
-        and (found.case.kind.name == names.TF_JOB or _has_final_code(found))
+        and (names.SUCCEEDED in _conditions(found.theirs) or _has_final_code(found))
         and bool(_OUTCOME.fullmatch(found.path))
     )
 
 
-def _fails_while_another_restarts(found: Difference) -> bool:
-    """Match TFJobs that they keep restarting although a pod failed that is not restarted."""
+def _is_not_excused_by_a_restart(found: Difference) -> bool:
+    """Match TFJobs of which a pod failed for good, and which they let go on since another was restarted."""
     final = any(
         policy == names.RESTART_NEVER and (pod["status"]["phase"] == "Failed" or _is_going(pod))
         for _, policy, pod in found.pods()
     )
+    before = {one["type"] for one in found.case.job.get("status", {}).get("conditions", [])}
+    theirs, ours = _conditions(found.theirs), _conditions(found.ours)
     return (
         found.case.kind.name == names.TF_JOB
         and final
-        and names.FAILED in _conditions(found.ours) - _conditions(found.theirs)
-        and names.RESTARTING in _conditions(found.theirs)
+        and names.RESTARTING in theirs | before
+        and names.FAILED not in theirs
+        and names.RESTARTING not in ours
         and bool(_OUTCOME.fullmatch(found.path))
     )
+
+
+def _ran_before_it_failed(found: Difference) -> bool:
+    """Match the Running condition that a job gets of us whose leader ran when another pod failed it."""
+    return (
+        found.path == "status.conditions.Running"
+        and found.left == ABSENT
+        and found.right["status"] == "False"
+        and names.FAILED in _conditions(found.theirs) & _conditions(found.ours)
+        and (found.case.kind.name == names.TF_JOB or _has_final_code(found))
+    )
+
+
+def _counts_leaders_first(found: Difference) -> bool:
+    """Match what a gang needs that is smaller than its job: they count types as Go's maps yield them."""
+    least = found.job.policy.get("schedulingPolicy", {}).get("minAvailable", found.job.total)
+    place = found.path.startswith("written.PodGroup.spec.minResources")
+    return place and least < found.job.total and len(found.job.replicas) > 1
+
+
+def _survives_nobody(found: Difference) -> bool:
+    """Match TFJobs whose workers are dynamic and none, on which they break."""
+    nobody = any(one.count == 0 for one in found.job.replicas.values())
+    panics = str(found.theirs.get("error", "")).startswith("panic: runtime error: index out of range")
+    return panics and nobody and found.job.spec.get("enableDynamicWorker") is True
 
 
 def _restarts_whoever_leads(found: Difference) -> bool:
@@ -292,7 +321,8 @@ def _waits_without_writing(found: Difference) -> bool:
 
 def _is_over_and_not_scaled(found: Difference) -> bool:
     is_over = bool(_conditions(found.ours) & {names.SUCCEEDED, names.FAILED})
-    return is_over and found.is_theirs_alone and found.path == "written.HorizontalPodAutoscaler"
+    made = found.path == "written.HorizontalPodAutoscaler" and found.is_theirs_alone
+    return is_over and (made or found.path == "deleted.HorizontalPodAutoscaler/job")
 
 
 def _leaves_no_service(found: Difference) -> bool:
@@ -328,13 +358,16 @@ DECLARED: Final[dict[str, tuple[str, Callable[[Difference], bool]]]] = {
         _has_its_completion_time,
     ),
     "leader": ("a job is done when its leader is, whatever the others do then", _is_done_with_its_leader),
-    "final": ("a TFJob fails with a pod that is not restarted, though another restarts", _fails_while_another_restarts),
+    "final": ("a TFJob does not go on without a pod because another was restarted", _is_not_excused_by_a_restart),
+    "ran": ("a job whose leader ran when another pod failed it says that it ran", _ran_before_it_failed),
+    "gang": ("a gang smaller than its job counts leaders first", _counts_leaders_first),
+    "nobody": ("a TFJob with dynamic workers, none at present, is served", _survives_nobody),
     "whoever": ("a job of which a pod is restarted is Restarting, whoever leads", _restarts_whoever_leads),
     "steady": ("a restart that goes on keeps the time at which it began", _goes_on_restarting),
     "selector": ("every type has its selector, in the look that ends the job too", _has_its_selector),
     "managed": ("a JAXJob that MultiKueue manages is left alone, as other kinds are", _is_left_alone),
     "quiet": ("waiting for Volcano writes nothing", _waits_without_writing),
-    "unscaled": ("a job that is over gets no autoscaler", _is_over_and_not_scaled),
+    "unscaled": ("a job that is over has no autoscaler", _is_over_and_not_scaled),
     "services": ("a suspended job has no Services, even where a pod was missing", _leaves_no_service),
     "no-server": ("without parameter servers, TF_CONFIG has an empty list of them", _has_no_server),
 }

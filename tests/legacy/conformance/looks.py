@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lab.engines import binary
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 _TIMES = ("startTime", "completionTime", "lastReconcileTime")
 _STAMPS = ("lastUpdateTime", "lastTransitionTime")
-_SECONDS = 120
+_SECONDS = 300
+_NOW = timedelta(minutes=30)
+"""What is younger was written by a look: no time of a case is."""
 
 
 def ask_oracle(cases: Sequence[Case]) -> list[list[Tree]]:
@@ -96,8 +98,7 @@ def _condition(condition: Tree) -> Tree:
 
 def _moment(text: str) -> str:
     moment = read_moment(text)
-    is_now = moment is not None and (datetime.now(UTC) - moment).total_seconds() < _SECONDS + 60
-    return "now" if is_now else text
+    return "now" if moment is not None and datetime.now(UTC) - moment < _NOW else text
 
 
 def _pruned(tree: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.legacy.mpi.cases import NOW, Case
 from trainplane.api import tree as trees
 from trainplane.api.legacy.kinds import MPI
-from trainplane.legacy.mpi.decide import decide
+from trainplane.legacy.decide import decide
 from trainplane.legacy.mpi.job import MPIJob
 from trainplane.legacy.mpi.judgement import default, judge
 
@@ -116,7 +116,7 @@ def ours(case: Case) -> Outcome:
         requests,
         _status(status, case),
         tuple(sorted(f"{event.type} {event.reason}" for event in decision.events)),
-        tuple(sorted(finding.path for finding in judge(MPIJob(job)))),
+        tuple(sorted({finding.path for finding in judge(MPIJob(job), case.settings)})),
         _pruned(job["spec"]),
     )
 

@@ -117,7 +117,8 @@ def _counts_init_containers(found: Difference) -> bool:
 
 def _is_refused(found: Difference) -> bool:
     spec = found.case.job["spec"]
-    hopeless = ":" in spec.get("sshAuthMountPath", "") or spec.get("launcherCreationPolicy") == "Later"
+    least = trees.number(spec, "runPolicy", "schedulingPolicy", "minAvailable") or 0
+    hopeless = ":" in spec.get("sshAuthMountPath", "") or spec.get("launcherCreationPolicy") == "Later" or least == 9
     return hopeless and (found.ours == ABSENT or found.path[0] in {"events", "refused"})
 
 
@@ -188,8 +189,8 @@ DECLARED = (
     ),
     Declared(
         "refused-early",
-        "a folder that cannot be mounted and an unknown launcherCreationPolicy are refused",
-        "mpi-operator makes pods that the API server refuses for ever, and takes any word for WaitForWorkersReady",
+        "a folder that cannot be mounted, a gang larger than the job and an unknown launcherCreationPolicy are refused",
+        "no pod would ever run; and mpi-operator takes any word for WaitForWorkersReady",
         _is_refused,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,14 +12,26 @@ from tests.legacy.mpi.cases import all_cases
 from tests.legacy.mpi.compare import compare, ours, references
 from tests.legacy.mpi.differences import DECLARED, explain
 from tests.legacy.mpi.planted import FAULTS
+from trainplane.legacy.mpi import objects
+from trainplane.render.plugins.mpi import make_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.legacy.mpi.cases import Case
     from tests.legacy.mpi.compare import Difference, Outcome
     from tests.legacy.mpi.planted import Fault
     from tests.suite import SuiteReport
 
 Answered = list[tuple["Case", "Outcome"]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """Draw one pair of keys for all cases: what is drawn is not compared."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(objects, "make_keys", cache(make_keys))
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +41,8 @@ def answered() -> Answered:
     return list(zip(cases, references(binary("mpi-operator-oracle"), cases), strict=True))
 
 
-def _found(answered: Answered) -> list[Difference]:
-    return [found for case, reference in answered for found in compare(case, reference, ours(case))]
+def _found(answered: Answered) -> Iterator[Difference]:
+    return (found for case, reference in answered for found in compare(case, reference, ours(case)))
 
 
 def test_what_differs_is_declared_and_what_is_declared_differs(answered: Answered, report: SuiteReport) -> None:

@@ -1,6 +1,7 @@
 """Jobs of the older kinds in every state, for a change from one operator to the other and back.
 
-Their pods ask for a node that is not there, and the test plays its kubelet, so that a job runs until the test ends it.
+Their pods ask for a scheduler that is not there, and the test plays it and the kubelet, so that a job runs until the
+test ends it.
 A story is a list of words: `start` (its pods run), `succeed [POD]`, `fail POD CODE`, `renewed POD` (the operator made
 it again), `suspend`, `resume`, `delete`, `await CONDITION`. A pod is named by its role and index: `worker-0`.
 """
@@ -12,7 +13,7 @@ from typing import Any
 
 Tree = dict[str, Any]
 
-FIELD, HELD = "takeover.trainplane.dev/node", "held"
+_NOBODY = "nobody"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 _SPECS = {
     "PyTorchJob": ("pytorchReplicaSpecs", "pytorch"),
@@ -65,7 +66,7 @@ class Member:
 
 def _pod(container: str) -> Tree:
     program = {"name": container, "image": "test:1", "command": ["train"], "env": [{"name": "A", "value": "b"}]}
-    spec = {"containers": [program], "nodeSelector": {FIELD: HELD}, "terminationGracePeriodSeconds": 0}
+    spec = {"containers": [program], "schedulerName": _NOBODY, "terminationGracePeriodSeconds": 0}
     return {"metadata": {"labels": {"l": "v"}, "annotations": {"a": "b"}}, "spec": spec}
 
 

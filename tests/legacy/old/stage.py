@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 JOB_NAME = "training.kubeflow.org/job-name"
-KEPT = ("pods", "services", "horizontalpodautoscalers")
+AUTOSCALERS = "horizontalpodautoscalers"
+KEPT = ("pods", "services", AUTOSCALERS)
 """What an operator that takes over may not touch."""
 _FENCES = "fences"
 _PATIENCE = 60.0

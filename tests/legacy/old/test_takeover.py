@@ -10,7 +10,7 @@ import pytest
 from lab.engines.build import build_missing
 from tests.legacy.old.looks import differences, look, times
 from tests.legacy.old.members import MEMBERS
-from tests.legacy.old.stage import Stage
+from tests.legacy.old.stage import AUTOSCALERS, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +43,12 @@ def _finish(stage: Stage, namespace: str) -> list[str]:
 
 
 def _traces(stage: Stage, namespace: str) -> dict[str, tuple[object, ...]]:
-    """Return of each thing that may not be touched what any write would change."""
+    """Return of each thing that may not be touched what a write would change; an autoscaler's status is Kubernetes'."""
     return {
-        f"{plural}/{item['metadata']['name']}": (item["metadata"]["uid"], item["metadata"]["resourceVersion"])
+        f"{plural}/{item['metadata']['name']}": (
+            item["metadata"]["uid"],
+            item["spec"] if plural == AUTOSCALERS else item["metadata"]["resourceVersion"],
+        )
         for plural, items in stage.kept(namespace).items()
         for item in items
     }

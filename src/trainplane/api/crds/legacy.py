@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trainplane.api.crds import emit
+from trainplane.api.crds import emit, older
 from trainplane.api.legacy import kinds, names
 from trainplane.api.legacy.jaxjob import JAXJob
 from trainplane.api.legacy.mpijob import MPIJob, MPIJobV1
@@ -43,5 +43,7 @@ KINDS: Final = (
     _kind(kinds.PADDLE, PaddleJob),
     _kind(kinds.JAX, JAXJob),
     _kind(kinds.MPI, MPIJob, emit.Version(names.V1, MPIJobV1, columns=(_AGE, _STATE), has_status=True)),
+    *older.KINDS,
 )
-"""Every older kind that has a CRD, each structurally that of the operator it comes from."""
+"""Every older kind that has a CRD, each structurally that of the operator it comes from; and
+the older TrainJob shape, which comes from none."""

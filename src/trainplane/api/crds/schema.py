@@ -49,7 +49,7 @@ _TYPE_META = {
 def schema_of(kind: type[msgspec.Struct]) -> Schema:
     """Return the schema of a whole kind, as a CRD carries it."""
     schema = _struct(kind)
-    schema["properties"].update(_TYPE_META)
+    schema["properties"].update(resolve(_TYPE_META))
     return schema
 
 

@@ -17,6 +17,11 @@ V1: Final = "v1"
 V2BETA1: Final = "v2beta1"
 V2ALPHA1: Final = "v2alpha1"
 
+V2ALPHA1_TRAIN_JOBS: Final = "v2alpha1trainjobs"
+V2ALPHA1_TRAINING_RUNTIMES: Final = "v2alpha1trainingruntimes"
+V2ALPHA1_CLUSTER_TRAINING_RUNTIMES: Final = "v2alpha1clustertrainingruntimes"
+"""Plurals of kinds that today's API has under the same names; `v2alpha1` says why these are others."""
+
 PYTORCH_JOB: Final = "PyTorchJob"
 TF_JOB: Final = "TFJob"
 XGBOOST_JOB: Final = "XGBoostJob"

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 _DIGITS: Final = 6
 """Of the largest number of processes that is one."""
 _WAIT: Final = (
-    'tries=0; until nslookup "$1"; do tries=$((tries + 1)); [ "$tries" -lt "$2" ] || exit 1; '
+    'tries=0; until getent hosts "$1" || nslookup "$1"; do tries=$((tries + 1)); [ "$tries" -lt "$2" ] || exit 1; '
     'echo "$1 has no address yet"; sleep 2; done'
 )
+"""Whichever of the two an image has: Debian's have the first, Alpine's both."""
 
 
 class PyTorch(Framework):

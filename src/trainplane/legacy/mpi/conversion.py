@@ -126,11 +126,9 @@ def _v2beta1_as_v1(spec: Tree) -> Tree:
 
 def _with_policy(spec: Tree, changed: Tree) -> Tree:
     """Return a spec with fields of its runPolicy set; None is a field that is not there."""
-    policy = spec.get("runPolicy") or {}
-    for key, value in changed.items():
-        if isinstance(policy, dict) and value is not None and policy.get(key) != value:
-            spec = trees.put(spec, "runPolicy", key, value=value)
-    return spec
+    policy = spec.get("runPolicy")
+    said = {key: value for key, value in changed.items() if value is not None}
+    return {**spec, "runPolicy": {**(policy or {}), **said}} if said and isinstance(policy, dict | None) else spec
 
 
 def _managed_by(policy: Tree, ours: str) -> Any:
@@ -214,15 +212,15 @@ def _read(job: Tree, version: Version) -> dict[Path, tuple[Any, Any]]:
 
 def _restored(spec: Tree, record: dict[Path, tuple[Any, Any]]) -> Tree:
     for path, (value, other) in record.items():
-        around = trees.get(spec, *path[:-1]) if path[1:] else spec
-        if trees.get(spec, *path) != other or not isinstance(around, dict | None):
+        around = trees.get(spec, *path[:-1])
+        if value == other or trees.get(spec, *path) != other or not isinstance(around, dict):
             continue
-        if value is None:
-            spec = trees.drop(spec, *path)
-            if path[1:] and trees.get(spec, *path[:-1]) == {}:
-                spec = trees.drop(spec, *path[:-1])
-        elif around is not None:
+        if value is not None:
             spec = trees.put(spec, *path, value=value)
+        elif path[:-1] == ("runPolicy",) and len(around) == 1:
+            spec = trees.drop(spec, *path[:-1])  # it was made for this field
+        else:
+            spec = trees.drop(spec, *path)
     return spec
 
 

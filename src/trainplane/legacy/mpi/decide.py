@@ -7,15 +7,17 @@ Kueue or the user changed meanwhile holds for all pods, and retries are counted 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names as common
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names
+from trainplane.legacy import news
 from trainplane.legacy.decision import Decision, Ref
 from trainplane.legacy.mpi import gang, hosts, judgement, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
-from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report
+from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report, shortened
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -35,17 +37,17 @@ _OVERRIDDEN: Final = EventContent(
 
 
 def decide(kind: Kind, seen: Observed, settings: Settings) -> Decision:
-    """Return what follows; nothing for a job that another runs or that is being deleted.
+    """Return what follows for a job that is ours to run.
 
     A job that was stored before admission could judge it is told of and otherwise left alone.
     """
+    del kind
     look = _Look(seen, settings)
     job = look.job
-    if job.is_going or (settings.job_managed_by and job.managed_by != kind.managed_by):
-        return Decision()
-    wrong = [str(finding) for finding in judgement.judge(job, settings.cluster_domain)]
+    # Whose it is was asked before, and what may be written of that is admission's affair.
+    wrong = [str(finding) for finding in judgement.judge(job, replace(settings, job_managed_by=True))]
     if wrong:
-        return Decision(events=(EventContent("Warning", _INVALID, "; ".join(wrong)[: judgement.LONGEST]),))
+        return Decision(events=(EventContent("Warning", _INVALID, shortened("; ".join(wrong))),))
     if look.ledger.is_finished and job.status.get("completionTime") is not None:
         return look.tidied()
     if look.launcher and has_ended(look.launcher):
@@ -137,7 +139,7 @@ class _Look:
             apply=tuple(apply),
             delete=tuple(_ref(one) for one in delete if trees.text(one, "metadata", "deletionTimestamp") is None),
             status=self.ledger.close(),
-            events=tuple(self.ledger.events),
+            events=(*self.ledger.events, *news.of_pods(self.seen.pods)),
         )
 
 

@@ -36,11 +36,6 @@ class MPIJob:
         return trees.text(self.tree, "metadata", "namespace") or ""
 
     @property
-    def is_going(self) -> bool:
-        """Whether it is being deleted."""
-        return trees.text(self.tree, "metadata", "deletionTimestamp") is not None
-
-    @property
     def status(self) -> Tree:
         """What was last said of it."""
         return trees.fields(self.tree, "status")
@@ -54,11 +49,6 @@ class MPIJob:
     def scheduling(self) -> Tree:
         """What it tells a gang scheduler."""
         return trees.fields(self.policy, "schedulingPolicy")
-
-    @property
-    def managed_by(self) -> str:
-        """Who runs it."""
-        return trees.text(self.policy, "managedBy") or MPI.managed_by
 
     @property
     def suspended(self) -> bool:

@@ -6,28 +6,34 @@ too late to refuse anything, and a few more: a job that could not have become po
 
 from __future__ import annotations
 
-import re
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.api.errors import QuantityError
 from trainplane.api.legacy import names
 from trainplane.api.legacy.kinds import MPI
+from trainplane.legacy.decision import Settings
 from trainplane.legacy.mpi import conversion, hosts
 from trainplane.legacy.mpi.job import SLOTS, SSH_MOUNT_PATH, MPIJob
+from trainplane.legacy.rules import (
+    MOST_PODS,
+    judge_gang,
+    judge_name,
+    judge_policy,
+    judge_policy_change,
+    judge_size,
+    listed,
+)
 from trainplane.render.demand import pod_requests
-from trainplane.render.findings import Finding
+from trainplane.render.findings import MOST_FINDINGS, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trainplane.api.tree import Tree
 
-LONGEST: Final = 1024
-"""Characters of an Event's message."""
-_HOST: Final = re.compile("[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 _RESTARTS: Final = (names.RESTART_NEVER, names.RESTART_ON_FAILURE)
-_MANAGERS: Final = (MPI.managed_by, names.MANAGED_BY_MULTIKUEUE)
 _LAUNCHER_POLICIES: Final = (names.LAUNCHER_AT_STARTUP, names.LAUNCHER_WAITS)
 _DEFAULTS: Final = {
     "slotsPerWorker": SLOTS,
@@ -36,8 +42,8 @@ _DEFAULTS: Final = {
     "launcherCreationPolicy": names.LAUNCHER_AT_STARTUP,
 }
 _REPLICAS: Final = {names.LAUNCHER: 1, names.WORKER: 0}
-_COUNTS: Final = ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
 _SPEC: Final = "spec"
+_SETTINGS: Final = Settings()
 _V1_RUNS: Final = (
     "kubeflow.org/v1 MPIJobs run as v2beta1: mpirun reaches the workers over SSH and no longer by kubectl exec, so the "
     "image needs ssh and sshd"
@@ -46,36 +52,33 @@ _V1_RUNS: Final = (
 
 def default(job: Tree) -> Tree:
     """Return the job with what it leaves out. One of v1 stays as it is: v2beta1 says what it means by nothing."""
-    if job.get("apiVersion") == conversion.V1:
+    spec = job.get(_SPEC)
+    if job.get("apiVersion") == conversion.V1 or not isinstance(spec, dict):
         return job
-    for key, value in _DEFAULTS.items():
-        if trees.get(job, _SPEC, key) in (None, ""):
-            job = _filled(job, (_SPEC, key), value)
-    if MPIJob(job).policy.get("cleanPodPolicy") is None:
-        job = _filled(job, (_SPEC, "runPolicy", "cleanPodPolicy"), names.CLEAN_NONE)
+    spec = {**spec, **{key: value for key, value in _DEFAULTS.items() if spec.get(key) is None or spec[key] == ""}}
+    policy = spec.get("runPolicy")
+    if isinstance(policy, dict | None) and trees.get(policy, "cleanPodPolicy") is None:
+        spec = {**spec, "runPolicy": {**(policy or {}), "cleanPodPolicy": names.CLEAN_NONE}}
     for name, count in _REPLICAS.items():
-        if not isinstance(trees.get(job, _SPEC, MPI.specs, name), dict):
-            continue
-        replica = MPIJob(job).replica(name)
-        if not replica.get("restartPolicy"):
-            job = trees.put(job, _SPEC, MPI.specs, name, "restartPolicy", value=MPI.restart_of(name))
-        if replica.get("replicas") is None:
-            job = trees.put(job, _SPEC, MPI.specs, name, "replicas", value=count)
-    return job
+        replica = trees.get(spec, MPI.specs, name)
+        if isinstance(replica, dict):
+            said = {"restartPolicy": replica.get("restartPolicy") or MPI.restart_of(name)}
+            said |= {"replicas": count} if replica.get("replicas") is None else {}
+            spec = trees.put(spec, MPI.specs, name, value={**replica, **said})
+    return {**job, _SPEC: spec}
 
 
-def problems(new: Tree, old: Tree | None = None) -> Iterator[Finding]:
-    """Yield what is wrong with a job; of one that is edited, only what was not wrong before.
-
-    A job that is being deleted is never refused: whoever holds it back must be able to let it go.
-    """
-    job, before = MPIJob(_stored(new)), MPIJob(_stored(old)) if old else None
-    if job.is_going:
-        return
-    known = set(judge(before)) if before else set()
-    yield from (finding for finding in judge(job) if finding not in known)
-    if before and job.policy.get("managedBy") != before.policy.get("managedBy"):
-        yield Finding("spec.runPolicy.managedBy", "cannot be changed: create the job anew", "Forbidden")
+def problems(new: Tree, old: Tree | None = None, settings: Settings = _SETTINGS) -> list[Finding]:
+    """Return why a job may not be as it is; of an edit, what it makes worse."""
+    job = _stored(new)
+    if old is None:
+        return list(islice(judge(MPIJob(job), settings), MOST_FINDINGS))
+    before = _stored(old)
+    if job.get("spec") == before.get("spec"):
+        return []
+    known = set(judge(MPIJob(before), settings))
+    found = (finding for finding in judge(MPIJob(job), settings) if finding not in known)
+    return list(islice(chain(judge_policy_change(job, before), found), MOST_FINDINGS))
 
 
 def warnings(job: Tree) -> Iterator[str]:
@@ -92,21 +95,18 @@ def warnings(job: Tree) -> Iterator[str]:
         yield f"spec.{MPI.specs} has types other than {' and '.join(MPI.types)}: nothing is made of them"
 
 
-def judge(job: MPIJob, cluster_domain: str = "") -> Iterator[Finding]:
+def judge(job: MPIJob, settings: Settings) -> Iterator[Finding]:
     """Yield what is wrong with a job of v2beta1 as it stands."""
-    host = hosts.worker_name(job.name, max(job.workers - 1, 0))
-    if not _HOST.fullmatch(host):
-        yield Finding(
-            "metadata.name",
-            f"the host of a pod would be called {host[:80]!r}: write a name that begins with a letter, has letters, "
-            "digits and dashes alone, and is short enough for 63 characters in all",
-        )
-    length = hosts.longest_lists(job, cluster_domain)
+    counts = {names.LAUNCHER: 1, names.WORKER: max(job.workers, 0)}
+    yield from judge_name(job.tree, {names.WORKER: counts[names.WORKER]})  # a launcher has no number
+    yield from judge_size(f"spec.{MPI.specs}", counts, MOST_PODS)
+    yield from judge_policy(MPI, job.tree, settings)
+    yield from judge_gang(job.tree, counts, settings)
+    length = hosts.longest_lists(job, settings.cluster_domain)
     if length > hosts.ROOM:
         room = f"the lists of hosts would have {length} bytes, of which a ConfigMap takes {hosts.ROOM}"
         yield Finding(f"{_replica(names.WORKER)}.replicas", f"{room}: use fewer workers, or a shorter name")
-    yield from _spec(job)
-    yield from _policy(job)
+    yield from _judge_spec(job)
     if not isinstance(trees.get(job.tree, _SPEC, MPI.specs), dict):
         yield Finding(f"spec.{MPI.specs}", f"is missing: describe the {names.LAUNCHER}", "Required")
         return
@@ -114,33 +114,22 @@ def judge(job: MPIJob, cluster_domain: str = "") -> Iterator[Finding]:
         yield Finding(_replica(names.LAUNCHER), "is missing: describe the pod that runs mpirun", "Required")
     for name in MPI.types:
         if job.replica(name):
-            yield from _replicas(job, name)
+            yield from _judge_replicas(job, name)
 
 
-def _spec(job: MPIJob) -> Iterator[Finding]:
+def _judge_spec(job: MPIJob) -> Iterator[Finding]:
     if job.slots < 0:
         yield Finding("spec.slotsPerWorker", f"is {job.slots}: write how many processes a worker has room for")
     if job.implementation not in names.MPI_IMPLEMENTATIONS:
-        yield Finding("spec.mpiImplementation", f"must be one of {', '.join(names.MPI_IMPLEMENTATIONS)}")
+        yield Finding("spec.mpiImplementation", f"must be {listed(names.MPI_IMPLEMENTATIONS)}")
     policy = trees.text(job.tree, _SPEC, "launcherCreationPolicy") or names.LAUNCHER_AT_STARTUP
     if policy not in _LAUNCHER_POLICIES:
-        yield Finding("spec.launcherCreationPolicy", f"must be one of {', '.join(_LAUNCHER_POLICIES)}")
+        yield Finding("spec.launcherCreationPolicy", f"must be {listed(_LAUNCHER_POLICIES)}")
     if ":" in job.ssh_folder or len(job.ssh_folder) > conversion.LONGEST_PATH:
         yield Finding("spec.sshAuthMountPath", "must be a folder that can be mounted: without a colon, and not so long")
 
 
-def _policy(job: MPIJob) -> Iterator[Finding]:
-    path = "spec.runPolicy"
-    if job.clean not in names.CLEAN_POD_POLICIES:
-        yield Finding(f"{path}.cleanPodPolicy", f"must be one of {', '.join(names.CLEAN_POD_POLICIES)}")
-    for key in _COUNTS:
-        if (trees.number(job.policy, key) or 0) < 0:
-            yield Finding(f"{path}.{key}", "must not be less than 0")
-    if job.managed_by not in _MANAGERS:
-        yield Finding(f"{path}.managedBy", f"must be one of {', '.join(_MANAGERS)}, or left out")
-
-
-def _replicas(job: MPIJob, name: str) -> Iterator[Finding]:
+def _judge_replicas(job: MPIJob, name: str) -> Iterator[Finding]:
     path, replica = _replica(name), job.replica(name)
     count = trees.number(replica, "replicas")
     if name == names.LAUNCHER and count not in {None, 1}:
@@ -148,7 +137,7 @@ def _replicas(job: MPIJob, name: str) -> Iterator[Finding]:
     if name == names.WORKER and (count is None or count < 1):
         yield Finding(f"{path}.replicas", "must be 1 or more: leave the workers out where the launcher trains alone")
     if job.restart(name) not in _RESTARTS:
-        yield Finding(f"{path}.restartPolicy", f"must be one of {', '.join(_RESTARTS)}")
+        yield Finding(f"{path}.restartPolicy", f"must be {listed(_RESTARTS)}")
     spec = trees.fields(replica, "template", _SPEC)
     if not trees.entries(spec, "containers"):
         yield Finding(f"{path}.template.spec.containers", "is empty: name an image to run", "Required")
@@ -182,10 +171,3 @@ def _stored(job: Tree) -> Tree:
 
 def _replica(name: str) -> str:
     return f"spec.{MPI.specs}[{name}]"
-
-
-def _filled(job: Tree, path: tuple[str, ...], value: object) -> Tree:
-    """Return the job with a field set, if what is around it is an object or not there."""
-    around = trees.get(job, *path[:-1])
-    filled: Tree = trees.put(job, *path, value=value) if isinstance(around, dict | None) else job
-    return filled

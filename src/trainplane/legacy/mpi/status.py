@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names
 from trainplane.api.legacy.kinds import MPI
+from trainplane.legacy.status import RESUMED, written
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 _TRUE: Final = "True"
 _FALSE: Final = "False"
-_RESUMED: Final = f"{MPI.name}Resumed"
+_RESUMED: Final = f"{MPI.name}{RESUMED}"
 _EVICTED: Final = f"{MPI.name}Evicted"
 _BACKOFF: Final = "BackoffLimitExceeded"
 _LONGEST: Final = 1024
@@ -51,7 +52,7 @@ class Ledger:
     def __init__(self, job: MPIJob, now: datetime) -> None:
         """Begin with what the job says; a job that says nothing is new."""
         self.job = job
-        self.now = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.now = written(now)
         self.status: Tree = dict(job.status)
         self.events: list[EventContent] = []
         self._conditions = trees.entries(job.status, "conditions")
@@ -139,6 +140,11 @@ def has_ended(launcher: Tree) -> bool:
     return _job_condition(launcher, "Complete") is not None or _job_condition(launcher, "Failed") is not None
 
 
+def shortened(message: str) -> str:
+    """Return a message that an Event can hold."""
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}..."
+
+
 def _suspension(ledger: Ledger) -> None:
     if ledger.job.suspended:
         ledger.turn(names.SUSPENDED, _TRUE, "suspended: pods are stopped or not started", tells="Normal")
@@ -172,7 +178,7 @@ def _failure(failure: Tree, pods: Iterable[Tree]) -> tuple[str, str]:
         last = max(failed, key=lambda pod: trees.text(pod, "metadata", "creationTimestamp") or "")
         reason = f"{reason}/{trees.text(last, 'status', 'reason') or ''}"
         message = f"{message}: {trees.text(last, 'status', 'message') or ''}"
-    return reason, message if len(message) <= _LONGEST else f"{message[: _LONGEST - 3]}..."
+    return reason, shortened(message)
 
 
 def _job_condition(launcher: Tree, kind: str) -> Tree | None:

@@ -1,0 +1,120 @@
+"""With both shapes installed, kubectl's words for TrainJobs and runtimes mean today's, and both are applied."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.legacy.older.world import KINDS, OLDER, TODAY, runtime, train_job
+
+if TYPE_CHECKING:
+    from tests.legacy.older.user import Teammate
+    from tests.suite import SuiteReport
+
+Tree = dict[str, Any]
+
+WORDS = {
+    "TrainJob": ("trainjobs", "trainjob", "TrainJob", "trainjobs.trainer.kubeflow.org"),
+    "TrainingRuntime": ("trainingruntimes", "trainingruntime", "TrainingRuntime"),
+    "ClusterTrainingRuntime": ("clustertrainingruntimes", "clustertrainingruntime", "ClusterTrainingRuntime"),
+}
+OLDER_WORDS = {
+    "TrainJob": ("v2alpha1trainjobs", "v2alpha1trainjob", "TrainJob.v2alpha1.kubeflow.org"),
+    "TrainingRuntime": ("v2alpha1trainingruntimes", "v2alpha1trainingruntime"),
+    "ClusterTrainingRuntime": ("v2alpha1clustertrainingruntimes", "v2alpha1clustertrainingruntime"),
+}
+
+
+@pytest.fixture
+def both(user: Teammate) -> Teammate:
+    """Return a user who has an object of each kind in each shape, each with a name of its own."""
+    user.apply(
+        runtime(TODAY, f"{user.namespace}-ours"),
+        runtime(OLDER, f"{user.namespace}-older"),
+        runtime(TODAY, "ours", kind="TrainingRuntime"),
+        runtime(OLDER, "older", kind="TrainingRuntime"),
+        train_job(TODAY, "ours"),
+        train_job(OLDER, "older"),
+    )
+    user.wait_sync("older")
+    return user
+
+
+def test_words_for_todays_kinds_show_todays_objects(both: Teammate, report: SuiteReport) -> None:
+    asked = 0
+    for words in WORDS.values():
+        for word in words:
+            shown = both.fresh("get", word, "--output=name").split()
+            assert shown
+            assert {one.partition("/")[0].partition(".")[2] for one in shown} == {"trainer.kubeflow.org"}, word
+            asked += 1
+    report.figure("kubectl_words_for_today", asked)
+
+
+def test_words_for_older_kinds_show_older_objects(both: Teammate) -> None:
+    for kind, words in OLDER_WORDS.items():
+        name = f"{both.namespace}-older" if kind.startswith("Cluster") else "older"
+        for word in words:
+            assert json.loads(both.fresh("get", word, name, "--output=json"))["apiVersion"] == OLDER
+
+
+def test_a_name_as_kubectl_prints_it_leads_to_todays_and_of_older_ones_nowhere(both: Teammate) -> None:
+    """What it costs: kubectl prints kinds in small letters, and finds resources by plural and singular alone."""
+    printed = both.fresh("get", "trainjobs", "ours", "--output=name").strip()
+    assert "ours" in both.fresh("get", printed)
+    printed = both.fresh("get", "v2alpha1trainjobs", "older", "--output=name").strip()
+    assert "doesn't have a resource type" in both.fresh("get", printed, check=False)
+    assert "older" in both.fresh("get", "TrainJob.v2alpha1.kubeflow.org/older")
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_explain_stays_with_today(user: Teammate, kind: str) -> None:
+    for word in (*WORDS[kind][:2], kind):
+        lines = [line.split() for line in user.fresh("explain", word).splitlines() if line]
+        assert ["GROUP:", "trainer.kubeflow.org"] in lines
+        assert ["VERSION:", "v1alpha1"] in lines
+    older = user.fresh("explain", OLDER_WORDS[kind][0])
+    lines = [line.split() for line in older.splitlines() if line]
+    assert ["GROUP:", "kubeflow.org"] in lines
+    assert ["VERSION:", "v2alpha1"] in lines
+
+
+def test_what_is_patched_and_deleted_by_todays_words_is_todays(both: Teammate) -> None:
+    both.fresh("label", "trainjob", "ours", "touched=yes")
+    refused = both.fresh("label", "trainingruntime", "older", "touched=yes", check=False)
+    assert 'trainingruntimes.trainer.kubeflow.org "older" not found' in refused
+    both.fresh("delete", "trainjob/ours", "trainingruntime/ours")
+    assert both.names("v2alpha1trainjobs") == ["older"]
+    assert both.names("v2alpha1trainingruntimes") == ["older"]
+
+
+def test_the_state_of_older_ones_is_shown(both: Teammate) -> None:
+    header, line = both.fresh("get", "v2alpha1trainjobs").splitlines()
+    assert header.split() == ["NAME", "STATE", "IN", "SYNC", "AGE"]
+    assert line.split()[:2] == ["older", "True"]  # it has not run yet
+
+
+def test_the_plural_of_todays_would_take_its_words_over(both: Teammate) -> None:
+    """Why the older shape has a plural of its own: another kind that is called so in its group, tried."""
+    names = {"kind": "Rival", "listKind": "RivalList", "plural": "trainjobs", "singular": "rival"}
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "trainjobs.kubeflow.org"},
+        "spec": {"group": "kubeflow.org", "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+    assert "ours" in both.fresh("get", "trainjobs")
+    with both.with_crd(crd):
+        assert "No resources found" in both.fresh("get", "trainjobs", check=False)
+    assert "ours" in both.fresh("get", "trainjobs")
+
+
+def test_nothing_of_it_is_called_as_anything_else(user: Teammate) -> None:
+    lines = [line.split() for line in user.fresh("api-resources", "--no-headers", "--output=wide").splitlines()]
+    called = {line[0]: line for line in lines if any("kubeflow.org/v2alpha1" in part for part in line)}
+    assert set(called) == set(KINDS)
+    assert all(line[1] == "kubeflow.org/v2alpha1" for line in called.values())  # where short names would stand
