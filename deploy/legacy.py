@@ -187,8 +187,9 @@ def _rbac() -> str:
 def _config() -> str:
     """Return the operator's settings with every kind, as a patch for kustomize."""
     config = yaml.safe_load((chart.REPOSITORY / _CONFIG).read_text())
-    text = config["data"][_CONFIG_KEY].rstrip("\n") + f"\nlegacy:\n  kinds: [{', '.join(LEGACY_KINDS)}]\n"
-    indented = "".join(f"    {line}\n" for line in text.splitlines())
+    settings = yaml.safe_load(config["data"][_CONFIG_KEY])
+    settings["legacy"] = {**settings.get("legacy", {}), "kinds": list(LEGACY_KINDS)}
+    indented = "".join(f"    {line}\n" for line in yaml.safe_dump(settings).splitlines())
     return (
         _WRITTEN % f"{_CONFIG} and deploy/legacy.py"
         + "apiVersion: v1\nkind: ConfigMap\n"

@@ -18,6 +18,10 @@ from lab.paths import REPOSITORY
 from lab.processes import run
 from tests.install import schemas
 from tests.install.admin import CHART, NAMESPACE
+from trainplane.api.configuration import LEGACY_KINDS
+from trainplane.api.legacy.kinds import BY_PLURAL
+from trainplane.api.legacy.names import DEFAULTER, VALIDATOR
+from trainplane.api.legacy.names import GROUP as LEGACY_GROUP
 from trainplane.operator import settings
 
 if TYPE_CHECKING:
@@ -163,6 +167,43 @@ def test_crds_outlive_the_release() -> None:
     assert all(one["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for one in crds)
 
 
+def test_nothing_of_older_kinds_comes_unasked() -> None:
+    """A cluster may have the operators that they are of: ours would take their place."""
+    text = yaml.dump_all(rendered(), Dumper=yaml.CSafeDumper)
+    assert not any(f"{plural}.{LEGACY_GROUP}" in text for plural in LEGACY_KINDS)
+    assert DEFAULTER not in text
+    assert f"- {LEGACY_GROUP}\n" not in text
+
+
+@pytest.mark.parametrize("plural", LEGACY_KINDS)
+def test_an_older_kind_comes_with_its_crd_webhooks_and_rights_and_no_other(plural: str) -> None:
+    found = by_name(rendered(f"--set=manager.config.legacy.kinds={{{plural}}}"))
+    others = {f"{one}.{LEGACY_GROUP}" for one in LEGACY_KINDS}
+    assert {name for kind, name in found if kind == "CustomResourceDefinition"} & others == {f"{plural}.{LEGACY_GROUP}"}
+    webhooks = [
+        rule["resources"]
+        for (kind, name), one in found.items()
+        if kind.endswith("WebhookConfiguration") and name in {DEFAULTER, VALIDATOR}
+        for webhook in one["webhooks"]
+        for rule in webhook["rules"]
+    ]
+    assert webhooks == ([[plural]] * 2 if plural in BY_PLURAL else [])
+    rules = found["ClusterRole", "trainplane-controller-manager"]["rules"]
+    named = {one for rule in rules if rule["apiGroups"] == [LEGACY_GROUP] for one in rule["resources"]}
+    assert {plural, f"{plural}/status"} <= named
+    assert ("services" in {one for rule in rules for one in rule["resources"]}) == (plural in BY_PLURAL)
+
+
+def test_who_converts_mpijobs_is_trusted_by_cert_manager() -> None:
+    options = ("--set=manager.config.legacy.kinds={mpijobs}", "--set=certManager.enabled=true")
+    found = by_name(rendered(*options, release="other", namespace="elsewhere"))
+    crd = found["CustomResourceDefinition", f"mpijobs.{LEGACY_GROUP}"]
+    service = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
+    assert service["namespace"] == "elsewhere"
+    assert ("Service", service["name"]) in found
+    assert crd["metadata"]["annotations"]["cert-manager.io/inject-ca-from"].startswith("elsewhere/")
+
+
 def test_with_cert_manager_the_operator_writes_no_webhook() -> None:
     documents = rendered("--set=certManager.enabled=true")
     resources = [rule["resources"] for one in documents for rule in one.get("rules", []) if "resources" in rule]
@@ -235,6 +276,7 @@ def test_every_pod_is_restricted() -> None:
             '--set-json=manager.config.metrics.bindAddress="0",prometheusRule.enabled=true',
             "prometheusRule.enabled: reads metrics, which manager.config.metrics.bindAddress turns off",
         ),
+        ("--set=manager.config.legacy.kinds={pytorchjob}", "value must be one of 'pytorchjobs'"),
         ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"strings"
@@ -69,6 +70,8 @@ func (c cluster) GetScheme() *runtime.Scheme                      { return schem
 func (c cluster) GetConfig() *rest.Config                         { return &rest.Config{Host: "http://127.0.0.1:1"} }
 func (c cluster) GetEventRecorderFor(string) record.EventRecorder { return &record.FakeRecorder{} }
 
+type replicaSpecs = map[kubeflow.ReplicaType]*kubeflow.ReplicaSpec
+
 func newJob(document json.RawMessage) (client.Object, *kubeflow.JobStatus, error) {
 	var head struct{ Kind string }
 	if err := json.Unmarshal(document, &head); err != nil {
@@ -76,26 +79,46 @@ func newJob(document json.RawMessage) (client.Object, *kubeflow.JobStatus, error
 	}
 	var job client.Object
 	var status *kubeflow.JobStatus
+	var specs *replicaSpecs
 	switch head.Kind {
 	case kubeflow.PyTorchJobKind:
 		one := &kubeflow.PyTorchJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.PyTorchReplicaSpecs
 	case kubeflow.TFJobKind:
 		one := &kubeflow.TFJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.TFReplicaSpecs
 	case kubeflow.XGBoostJobKind:
 		one := &kubeflow.XGBoostJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.XGBReplicaSpecs
 	case kubeflow.PaddleJobKind:
 		one := &kubeflow.PaddleJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.PaddleReplicaSpecs
 	case kubeflow.JAXJobKind:
 		one := &kubeflow.JAXJob{}
-		job, status = one, &one.Status
+		job, status, specs = one, &one.Status, &one.Spec.JAXReplicaSpecs
 	default:
 		return nil, nil, fmt.Errorf("no kind %q", head.Kind)
 	}
-	return job, status, json.Unmarshal(document, job)
+	if err := json.Unmarshal(document, job); err != nil {
+		return nil, nil, err
+	}
+	*specs = shuffled(*specs)
+	return job, status, nil
+}
+
+// A small map is walked in the order in which it was filled, but for where that begins: filled in any order, each is as
+// likely as the others.
+func shuffled(specs replicaSpecs) replicaSpecs {
+	var types []kubeflow.ReplicaType
+	for one := range specs {
+		types = append(types, one)
+	}
+	rand.Shuffle(len(types), func(i, j int) { types[i], types[j] = types[j], types[i] })
+	filled := replicaSpecs{}
+	for _, one := range types {
+		filled[one] = specs[one]
+	}
+	return filled
 }
 
 func newReconciler(kind string, in cluster, gang common.GangSchedulingSetupFunc) reconciler {

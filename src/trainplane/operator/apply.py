@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.meta import ObjectMeta
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
+    from trainplane.kube.query import Propagation
     from trainplane.kube.resource import Key, Resource
     from trainplane.operator.stores import Meta, SeenJobSet
 
@@ -85,9 +86,11 @@ class Writer:
             type_=Written,
         )
 
-    async def delete(self, resource: Resource, key: Key, uid: str) -> None:
-        """Delete just this object and what it owns; raises NotFoundError."""
-        await self._client.delete(resource, key.name, key.namespace or None, preconditions_uid=uid, type_=bytes)
+    async def delete(self, resource: Resource, key: Key, uid: str, *, last: bool = False) -> None:
+        """Delete just this object and what it owns, itself `last` or before; raises NotFoundError."""
+        order: Propagation = "Foreground" if last else "Background"
+        name, namespace = key.name, key.namespace or None
+        await self._client.delete(resource, name, namespace, propagation=order, preconditions_uid=uid, type_=bytes)
 
     def _check(self) -> None:
         if not self._leads():

@@ -7,7 +7,7 @@ import ssl
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api.legacy import names as legacy_names
-from trainplane.api.legacy.kinds import MPI
+from trainplane.api.legacy.kinds import BY_PLURAL, MPI
 from trainplane.kube.cabundle import (
     CUSTOM_RESOURCE_DEFINITIONS,
     MUTATING_WEBHOOKS,
@@ -78,7 +78,7 @@ def certificates(
 
 def older_targets(kinds: Collection[str]) -> tuple[BundleTarget, ...]:
     """Return what must trust our certificate for older kinds: their webhooks, and the CRD whose objects we convert."""
-    if not kinds:
+    if BY_PLURAL.keys().isdisjoint(kinds):
         return ()
     return OLDER_TARGETS if MPI.plural in kinds else OLDER_TARGETS[:2]
 

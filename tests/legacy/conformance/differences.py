@@ -48,7 +48,7 @@ class Difference:
     @property
     def is_theirs_alone(self) -> bool:
         """Whether they did something that we did not."""
-        return self.left != ABSENT and self.right == ABSENT
+        return bool(self.left != ABSENT and self.right == ABSENT)
 
     @property
     def member(self) -> tuple[str, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-Plant = "Callable[[pytest.MonkeyPatch], None]"
+Plant: TypeAlias = "Callable[[pytest.MonkeyPatch], None]"
 
 
 def _returns(owner: Any, name: str, value: Any) -> Plant:
@@ -58,7 +58,7 @@ FAULTS: Final[dict[str, Plant]] = {
     "a server is a trainer": _changes(Paddle, "variables", _without(("name", "PADDLE_SERVER_NUM"))),
     "every exit code is tried again": lambda patch: patch.setattr(tally, "SIGNALLED", 1),
     "no job is ever done": _returns(Framework, "is_done", value=False),
-    "restarts are not counted": _returns(tally, "restarts", 0),
+    "restarts are not counted": _returns(training, "restarts", 0),
     "a deadline is forgotten": _returns(training._Look, "_seconds_left", None),
     "a job lives for ever": _returns(training._Look, "_seconds_to_live", None),
     "pods are not cleaned up": _returns(training._Look, "_clean", None),

@@ -40,7 +40,7 @@ SHOWING: Final = {
     "nobody": 1551,
     "whoever": 241,
     "steady": 30,
-    "selector": 275,
+    "selector": 1293,
     "managed": 134,
     "quiet": 0,
     "unscaled": 185,

@@ -90,7 +90,7 @@ FAULTS = (
     Fault("surplus workers stay", decide._Look, "run", _run_without_deletes),
     Fault("every worker is ready", decide, "_is_ready", lambda _: True),
     Fault("nothing ends", decide, "has_ended", lambda _: False),
-    Fault("no phase", status, "_phase", lambda _: None),
+    Fault("no phase", status, "phase", lambda _: None),
     Fault("reasons of v1", status, "_EVICTED", "MPIJobFailed"),
     Fault("failures without the pod's reason", status, "_BACKOFF", ""),
     Fault("any restart policy", judgement, "_RESTARTS", ("Never", "OnFailure", "Always", "ExitCode")),

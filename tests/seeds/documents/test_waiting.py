@@ -46,17 +46,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
     assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
 
 
-# -- 20 ---------------------------------------------------------------------------------------------------------------
-
-
-@needs_documents
-@pytest.mark.parametrize("one", _waiting(20, "yaml"), ids=lambda one: one.id)
-def test_the_older_shape_is_unknown(user: User, one: Statement) -> None:
-    refused = user.kubectl("apply", "--filename=-", stdin=indented(one.text), check=False)
-    assert 'in version "kubeflow.org/v2alpha1"' in refused.stderr
-    assert "no matches for kind" in refused.stderr
-
-
 # -- 21 ---------------------------------------------------------------------------------------------------------------
 
 

@@ -4,16 +4,16 @@ import logging
 import ssl
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.unit.operator.world import World
 from trainplane.api.configuration import TLS, CertManagement, Configuration
 from trainplane.kube.certificates import FileCertificates, ManagedCertificates, ServingContext
-from trainplane.operator.serving import certificates, serving_context
+from trainplane.operator.serving import certificates, older_targets, serving_context
 from trainplane.operator.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def ciphers(context: ssl.SSLContext) -> set[str]:
@@ -68,3 +68,10 @@ def test_certificates_of_our_own_or_from_files(tmp_path: Path) -> None:
     files = certificates(Settings(off, certificates=tmp_path), world.client, ServingContext(), world.clock)
     assert isinstance(files, FileCertificates)
     assert files.certificate == tmp_path / "tls.crt"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "count"), [((), 0), (("v2alpha1trainjobs",), 0), (("pytorchjobs",), 2), (("pytorchjobs", "mpijobs"), 3)]
+)
+def test_what_serves_older_kinds_trusts_us_only_where_they_are_served(kinds: tuple[str, ...], count: int) -> None:
+    assert len(older_targets(kinds)) == count

@@ -18,6 +18,7 @@ from trainplane.legacy.decision import Decision, Ref
 from trainplane.legacy.mpi import gang, hosts, judgement, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
 from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report, shortened
+from trainplane.legacy.tally import is_terminating, phase
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -105,11 +106,7 @@ class _Look:
         if clean == names.CLEAN_NONE:
             return Decision()
         alive = {"Running", "Pending"}
-        gone = [
-            pod
-            for pod in self.workers.values()
-            if clean == names.CLEAN_ALL or trees.get(pod, "status", "phase") in alive
-        ]
+        gone = [pod for pod in self.workers.values() if clean == names.CLEAN_ALL or phase(pod) in alive]
         self.ledger.count(names.WORKER)
         return self._decision(delete=[*gone, *filter(None, (self.group,))])
 
@@ -118,7 +115,7 @@ class _Look:
         service = objects.service(self.job)
         if not _holds(_find(self.seen.services, self.job.name), service):
             yield service
-        running = [name for name, pod in self.workers.items() if trees.get(pod, "status", "phase") == "Running"]
+        running = [name for name, pod in self.workers.items() if phase(pod) == "Running"]
         config = objects.config(self.job, running, self.settings.cluster_domain)
         if not _holds(_find(self.seen.others, objects.config_name(self.job.name), "ConfigMap"), config):
             yield config
@@ -137,7 +134,7 @@ class _Look:
             create=tuple(create),
             once=(secret,) if is_missing else (),
             apply=tuple(apply),
-            delete=tuple(_ref(one) for one in delete if trees.text(one, "metadata", "deletionTimestamp") is None),
+            delete=tuple(_ref(one) for one in delete if not is_terminating(one)),
             status=self.ledger.close(),
             events=(*self.ledger.events, *news.of_pods(self.seen.pods)),
         )

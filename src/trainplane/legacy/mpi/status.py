@@ -14,6 +14,7 @@ from trainplane.api import tree as trees
 from trainplane.api.legacy import names
 from trainplane.api.legacy.kinds import MPI
 from trainplane.legacy.status import RESUMED, written
+from trainplane.legacy.tally import phase
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ class Seen:
 
 
 class Ledger:
-    """A job's conditions on their way to the next status, and what is told of them."""
+    """A job's conditions on their way to the next status, and what is told of them.
+
+    Not those of a job of v1: here one that failed, for a worker was evicted, may yet succeed, and reasons may be the
+    launcher's.
+    """
 
     def __init__(self, job: MPIJob, now: datetime) -> None:
         """Begin with what the job says; a job that says nothing is new."""
@@ -111,15 +116,15 @@ def report(ledger: Ledger, seen: Seen) -> None:
     if ledger.status.get("startTime") is None and not ledger.job.suspended:
         ledger.status["startTime"] = ledger.now
     _suspension(ledger)
-    running = sum(_phase(pod) == "Running" for pod in seen.launcher_pods)
+    running = sum(phase(pod) == "Running" for pod in seen.launcher_pods)
     if seen.launcher is None:
         ledger.count(names.LAUNCHER, active=running)
     else:
         _launcher(ledger, seen.launcher, seen.launcher_pods, running)
-    phases = [_phase(pod) for pod in seen.workers]
-    active, succeeded, failed = (phases.count(phase) for phase in ("Running", "Succeeded", "Failed"))
+    phases = [phase(pod) for pod in seen.workers]
+    active, succeeded, failed = (phases.count(one) for one in ("Running", "Succeeded", "Failed"))
     ledger.count(names.WORKER, active=active, succeeded=succeeded, failed=failed)
-    evicted = sum(_phase(pod) == "Failed" and trees.get(pod, "status", "reason") == "Evicted" for pod in seen.workers)
+    evicted = sum(phase(pod) == "Failed" and trees.get(pod, "status", "reason") == "Evicted" for pod in seen.workers)
     if evicted:
         told = f"{evicted} of {seen.wanted} workers were evicted from their nodes"
         ledger.turn(names.FAILED, _TRUE, told, reason=_EVICTED, tells="Warning")
@@ -173,7 +178,7 @@ def _failure(failure: Tree, pods: Iterable[Tree]) -> tuple[str, str]:
     """Return why the launcher failed: the Job's words and, if it gave up trying, those of the last pod that failed."""
     reason = trees.text(failure, "reason") or f"{MPI.name}{names.FAILED}"
     message = trees.text(failure, "message") or "the launcher failed"
-    failed = [pod for pod in pods if _phase(pod) == "Failed"]
+    failed = [pod for pod in pods if phase(pod) == "Failed"]
     if reason == _BACKOFF and failed:
         last = max(failed, key=lambda pod: trees.text(pod, "metadata", "creationTimestamp") or "")
         reason = f"{reason}/{trees.text(last, 'status', 'reason') or ''}"
@@ -184,7 +189,3 @@ def _failure(failure: Tree, pods: Iterable[Tree]) -> tuple[str, str]:
 def _job_condition(launcher: Tree, kind: str) -> Tree | None:
     found = trees.entries(launcher, "status", "conditions")
     return next((one for one in found if one.get("type") == kind and one.get("status") == _TRUE), None)
-
-
-def _phase(pod: Tree) -> str | None:
-    return trees.text(pod, "status", "phase")

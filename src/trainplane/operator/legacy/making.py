@@ -30,7 +30,7 @@ from trainplane.operator.adoption import OwnerKind, check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, MakingError, OperatorError
 from trainplane.operator.objects import OnceCreator
 from trainplane.operator.stores import Written
-from trainplane.resources import PODS, SERVICES, resource_of
+from trainplane.resources import JOBS, PODS, SERVICES, resource_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -138,7 +138,8 @@ class Making:
     async def _delete(self, key: Key, memory: _Memory, ref: Ref) -> None:
         resource = resource_of({"apiVersion": ref.api_version, "kind": ref.kind})
         with suppress(NotFoundError, ConflictError):  # gone, or another of its name has come
-            await self._writer.delete(resource, Key(key.namespace, ref.name), ref.uid)
+            # A launcher is seen as long as one of its pods is, so that a suspended job is idle when nothing runs.
+            await self._writer.delete(resource, Key(key.namespace, ref.name), ref.uid, last=resource == JOBS)
         memory.deleted.add(ref.uid)
         memory.applied.pop((ref.kind, ref.name), None)
 

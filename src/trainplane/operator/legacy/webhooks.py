@@ -5,18 +5,15 @@ What may be is decided by `legacy` alone: nothing is read for it, so nothing can
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from trainplane.admission.jsonpatch import json_patch
-from trainplane.api import tree as trees
 from trainplane.api.legacy import names
 from trainplane.api.legacy.kinds import MPI
 from trainplane.kube.admission import allow, mutate
 from trainplane.legacy import judgement
 from trainplane.legacy.mpi import judgement as mpi_judgement
 from trainplane.legacy.mpi import review as conversion
-from trainplane.legacy.rules import judge_manager
 from trainplane.operator.budget import Budget
 from trainplane.operator.reviews import answer_of, named, new_of, old_of, refusing
 from trainplane.render.findings import Verdict
@@ -93,11 +90,9 @@ class _Judge:
         return mpi_judgement.default(job) if self._kind is MPI else judgement.default(self._kind, job)
 
     def _problems(self, new: Tree, old: Tree | None) -> Iterable[Finding]:
-        if self._kind is not MPI:
-            return judgement.problems(self._kind, new, old, self._settings)
-        gated = old is None and not self._settings.job_managed_by
-        managed = judge_manager(MPI, trees.fields(new, "spec", "runPolicy"), self._settings) if gated else ()
-        return chain(managed, mpi_judgement.problems(new, old))
+        if self._kind is MPI:
+            return mpi_judgement.problems(new, old, self._settings)
+        return judgement.problems(self._kind, new, old, self._settings)
 
     def _warnings(self, job: Tree) -> Iterable[str]:
         return mpi_judgement.warnings(job) if self._kind is MPI else judgement.warnings(self._kind, job)

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import yaml
 
 from trainplane.api.crds import emit, legacy
 from trainplane.api.crds.__main__ import stale
@@ -78,9 +77,7 @@ def rules(schema: Any) -> list[dict[str, str]]:
 def test_the_committed_files_are_what_the_types_say_and_have_no_aliases() -> None:
     assert stale(COMMITTED, legacy.KINDS) == ""
     for kind in legacy.KINDS:
-        text = (COMMITTED / kind.file_name).read_text()
-        assert yaml.load(text, yaml.CSafeLoader) == emit.crd(kind)
-        assert "&id" not in text
+        assert "&id" not in (COMMITTED / kind.file_name).read_text()
 
 
 def test_the_last_names_are_each_once() -> None:

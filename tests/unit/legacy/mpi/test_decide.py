@@ -158,7 +158,7 @@ def test_a_look_at_what_is_over_changes_nothing_more() -> None:
     for clean in ("None", "All"):
         decision = _look(_job(status=status, runPolicy={"cleanPodPolicy": clean}))
         assert decision.status is None
-        assert not (decision.apply or decision.create or decision.delete)
+        assert not any((decision.apply, decision.create, decision.delete))
 
 
 def test_trouble_of_a_pod_is_told_of_its_job() -> None:

@@ -316,3 +316,19 @@ async def test_dying_at_any_write_changes_nothing_in_the_end(at: int, acted: boo
     assert fresh.names(PODS) == ["job-worker-0", "job-worker-1", "job-worker-2"]
     assert fresh.names(SERVICES) == ["svc"]
     assert (fresh.find(JOBS, "job") or {})["status"] == {"conditions": [CREATED]}
+
+
+async def test_news_of_a_job_that_takes_long_to_look_at_waits_longer() -> None:
+    world = World()
+
+    def decide(seen: Observed) -> Decision:
+        del seen
+        world.clock._elapsed += 0.4
+        return Decision()
+
+    world.put(JOBS, job())
+    await world.look()
+    assert world.reconciler.patience(KEY) == 0.2
+    world.decide = decide
+    await world.look()
+    assert world.reconciler.patience(KEY) == pytest.approx(2.0)
