@@ -38,8 +38,7 @@ def simulated(kind: Kind, name: str, namespace: str, *, cpu: str = "1", priority
             ],
         },
     }
-    types = [one for one in kind.types if one != "PS" and one != "Evaluator"]
-    chosen = dict.fromkeys([types[0], "Worker"], {"replicas": 1, "template": template})
+    chosen = {one: {"replicas": 1, "template": template} for one in (kind.types[0], "Worker")}
     labels = {QUEUE_LABEL: QUEUE} | ({PRIORITY_LABEL: priority} if priority else {})
     return {
         "apiVersion": kind.api_version,
