@@ -5,7 +5,8 @@
 Every engine is pinned to its own release; of what several of them use, each gets the newest version that any of them
 asks for. With versions of their own, Kubernetes' client libraries alone were compiled five times on a machine without
 caches: JobSet, CoreDNS and the reference together took 640 s beside other work there, and take 38 s after Kueue.
-Kubernetes itself is not among them: an API server has the libraries that it was released with.
+Kubernetes itself is not among them: an API server has the libraries that it was released with. Nor is the operator of
+v1 jobs, whose webhooks do not compile with today's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lab.engines import SOURCES
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHARING: Final = ("coredns", "jobset", "kueue", "trainer")
+SHARING: Final = ("coredns", "jobset", "kueue", "mpi-operator-oracle", "trainer")
 _REQUIRED: Final = re.compile(r"^\s+(\S+) (v\S+)", re.MULTILINE)
 _RELEASED: Final = re.compile(r"kubeflow|coredns/|sigs\.k8s\.io/(jobset|kueue|scheduler-plugins)|volcano")
 """Modules of engines, and what each engine speaks to in its own release's words."""
