@@ -77,12 +77,10 @@ class Views(Target):
         pods = [("worker1", tree) for key in store if (tree := store.decode(key, dict)) is not None]
         item = view.summary(_JOB, _PLACE, pods, kept_bytes=0, problem=None)
         names = frozenset(tree["metadata"]["name"] for _, tree in pods)
-        about = [
-            ("worker1", one) for one in events if view.concerns(one, "x", workload="w", pods=names, steps=frozenset())
-        ]
+        about = [("worker1", one) for one in events if view.concerns(one, _JOB, workload="w", pods=names)]
         shown = (
             item,
-            view.listing([item], "1"),
+            view.listing("TrainJob", [item], "1"),
             view.table([item], "1", _NOW),
             view.pod_list(pods),
             view.event_list(about),
