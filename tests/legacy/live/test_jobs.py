@@ -91,6 +91,15 @@ def _begun(tenant: Tenant) -> None:
     trainplane.wait_ready(tenant.cluster)
 
 
+def test_a_pod_of_another_is_left_alone_told_of_and_waited_for(tenant: Tenant) -> None:
+    tenant.wait("word of the taken name", lambda: "FailedCreatePod" in tenant.events("taken"))
+    assert "is not controlled by this PyTorchJob" in tenant.events("taken")["FailedCreatePod"]
+    theirs = tenant.api.get("pods", NAMESPACE, "taken-master-0") or {}
+    assert "ownerReferences" not in theirs["metadata"]
+    tenant.kubectl("delete", "pod", "taken-master-0", "--grace-period=1")
+    tenant.wait_condition("taken", "Succeeded")
+
+
 def test_processes_of_a_pytorchjob_meet_and_it_succeeds(tenant: Tenant) -> None:
     tenant.wait_condition("meeting", "Succeeded")
     assert "all 3 processes met" in tenant.logs("meeting-master-0")
@@ -168,15 +177,6 @@ def test_a_job_that_multikueue_runs_elsewhere_is_left_alone(tenant: Tenant) -> N
     tenant.wait_condition("meeting", "Succeeded")  # by now it would have begun
     assert not tenant.status("elsewhere")
     assert not tenant.pods("elsewhere")
-
-
-def test_a_pod_of_another_is_left_alone_told_of_and_waited_for(tenant: Tenant) -> None:
-    tenant.wait("word of the taken name", lambda: "FailedCreatePod" in tenant.events("taken"))
-    assert "is not controlled by this PyTorchJob" in tenant.events("taken")["FailedCreatePod"]
-    theirs = tenant.api.get("pods", NAMESPACE, "taken-master-0") or {}
-    assert "ownerReferences" not in theirs["metadata"]
-    tenant.kubectl("delete", "pod", "taken-master-0", "--grace-period=1")
-    tenant.wait_condition("taken", "Succeeded")
 
 
 @pytest.mark.parametrize(
