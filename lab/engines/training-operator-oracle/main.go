@@ -74,6 +74,23 @@ func (c cluster) GetScheme() *runtime.Scheme                      { return schem
 func (c cluster) GetConfig() *rest.Config                         { return &rest.Config{Host: "http://127.0.0.1:1"} }
 func (c cluster) GetEventRecorderFor(string) record.EventRecorder { return &record.FakeRecorder{} }
 
+// Whether a job has replicas of one type alone, so that there is one order to walk them in.
+func isSimple(job json.RawMessage) bool {
+	var read struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	var types map[string]json.RawMessage
+	if json.Unmarshal(job, &read) != nil {
+		return true
+	}
+	for field, value := range read.Spec {
+		if strings.HasSuffix(field, "ReplicaSpecs") && json.Unmarshal(value, &types) == nil {
+			return len(types) < 2
+		}
+	}
+	return true
+}
+
 type replicaSpecs = map[kubeflow.ReplicaType]*kubeflow.ReplicaSpec
 
 func newJob(document json.RawMessage) (client.Object, *kubeflow.JobStatus, error) {
@@ -189,7 +206,11 @@ func answers(line []byte) []json.RawMessage {
 	}
 	seen := map[string]bool{}
 	var all []json.RawMessage
-	for count, equal := 0, 0; count < mostRuns && equal < settled; count++ {
+	runs := mostRuns
+	if isSimple(given.Job) {
+		runs = 1
+	}
+	for count, equal := 0, 0; count < runs && equal < settled; count++ {
 		text, err := json.Marshal(run(given).sorted())
 		if err != nil {
 			panic(err)
