@@ -3,6 +3,8 @@
 // Each line of the input is a case: a job, the pods, services and other objects that there are, and the gang
 // scheduler. Each line of the output is what one reconcile made of it. The reconcilers walk Go maps, so one case may
 // have several answers: it is run many times and each different answer is printed once.
+//
+// A line with a job to review is answered with what the webhooks say of it (review.go).
 package main
 
 import (
@@ -52,6 +54,8 @@ type testCase struct {
 	Services []corev1.Service  `json:"services"`
 	Others   []json.RawMessage `json:"others"`
 	Gang     string            `json:"gang"`
+	Review   json.RawMessage   `json:"review"`
+	Older    json.RawMessage   `json:"older"`
 }
 
 type reconciler interface {
@@ -195,6 +199,10 @@ func answers(line []byte) []json.RawMessage {
 	if err := json.Unmarshal(line, &given); err != nil {
 		failed, _ := json.Marshal(answer{Error: err.Error()})
 		return []json.RawMessage{failed}
+	}
+	if given.Review != nil {
+		said, _ := json.Marshal(review(given.Review, given.Older))
+		return []json.RawMessage{said}
 	}
 	seen := map[string]bool{}
 	var all []json.RawMessage

@@ -13,7 +13,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from trainplane.cli import bundle, explain, fleet_check, fleet_sync, runtime_check, version
+from trainplane.cli import bundle, explain, fleet_check, fleet_sync, migrate, runtime_check, version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,5 +48,6 @@ def _parser() -> argparse.ArgumentParser:
     text = "the runtimes that TrainJobs run on"
     runtime = commands.add_parser("runtime", help=text, description=f"Look after {text}.")
     runtime_check.add(runtime.add_subparsers(title="commands", metavar="COMMAND", required=True))
+    migrate.add(commands)
     version.add(commands)
     return parser

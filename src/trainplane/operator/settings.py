@@ -41,7 +41,7 @@ DEFAULT_WORKERS: Final = {names.TRAIN_JOB: 32, names.TRAINING_RUNTIME: 1, names.
 LEGACY_WORKERS: Final = 8
 """The same of each older kind of job."""
 
-INITIALIZERS_IMAGE: Final = "ghcr.io/trainplane/initializers"
+INITIALIZERS_IMAGE: Final = names.INITIALIZERS_IMAGE
 """The image of the initializers, in which is also what sends output."""
 
 

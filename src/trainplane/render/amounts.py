@@ -30,7 +30,7 @@ _VOLUME: Final[Places] = {
     "emptyDir": {"sizeLimit": None},
     "ephemeral": {"volumeClaimTemplate": {"spec": _RESOURCES}},
 }
-_POD: Final[Places] = {
+POD: Final[Places] = {
     **_RESOURCES,
     "overhead": {"*": None},
     "containers": _CONTAINER,
@@ -39,7 +39,7 @@ _POD: Final[Places] = {
     "volumes": _VOLUME,
 }
 JOBSET_SPEC: Final[Places] = {
-    "replicatedJobs": {"template": {"spec": {"template": {"spec": _POD}}}},
+    "replicatedJobs": {"template": {"spec": {"template": {"spec": POD}}}},
     "volumeClaimPolicies": {"templates": {"spec": _RESOURCES}},
 }
 """Every quantity of JobSet v1alpha2, but for a claim's status."""

@@ -18,6 +18,7 @@ Nothing is said of one that is not held back: server-side apply then takes back 
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -48,6 +49,8 @@ _GENERATED: Final = "v2alpha1-trainjob."
 _RUNTIME: Final = "v2alpha1-runtime."
 _KUBECTL: Final = "kubectl.kubernetes.io/"
 _NOT_CARRIED: Final = frozenset({ANNOTATION_CLAIM_STORAGE, ANNOTATION_DIGEST})
+_KINDS: Final = (names.TRAINING_RUNTIME, names.CLUSTER_TRAINING_RUNTIME)
+_GROUPS: Final = (names.LEGACY_GROUP, names.GROUP)
 _HANDED_ON: Final = ("podSpecOverrides", "labels", "annotations")
 
 OlderRuntime: TypeAlias = "Document[v2alpha1.TrainingRuntime] | Document[v2alpha1.ClusterTrainingRuntime]"
@@ -87,8 +90,11 @@ def judge(job: Document[v2alpha1.TrainJob]) -> tuple[Finding, ...]:
 
 
 def _judge(spec: v2alpha1.TrainJobSpec, annotations: Mapping[str, str]) -> Iterator[Finding]:
-    trainer, model = spec.trainer, spec.model_config
-    if spec.runtime_ref is None:
+    trainer, model, ref = spec.trainer, spec.model_config, spec.runtime_ref
+    if ref is not None and (ref.kind not in _KINDS or ref.api_group not in _GROUPS):
+        kind = reprlib.repr(names.runtime_key(ref.api_group, ref.kind))
+        yield Finding("spec.runtimeRef", f"{kind} is no kind of runtime: write kind {' or '.join(_KINDS)}")
+    if ref is None:
         if not spec.nodes:
             yield Finding("spec.numNodes", "must say how many nodes train, unless there is a runtimeRef", "Required")
         for path, said in (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from trainplane.api.legacy import names
 from trainplane.api.legacy.kinds import BY_PLURAL
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 
     Run = Callable[[str, str, Callable[[Key], Awaitable[Result]]], Controller[Key]]
 
-NEWS_SECONDS: Final = 0.2
-"""How long news of a job's objects may wait for more: a hundred pods start within a second."""
-
 
 class LegacyJobs:
     """All that serves jobs of older kinds in one replica."""
@@ -54,13 +51,14 @@ class LegacyJobs:
         self._client, self._clock, self._metrics = client, clock, metrics
         self._settings = settings = settings_of(configuration)
         self.mirrors = mirrors = Mirrors(self.kinds, settings.gang)
-        self._controllers: dict[str, Controller[Key]] = {}
-        if not self.kinds:
-            return
         counts = JobMetrics(metrics.registry)
-        for kind in self.kinds:
-            reconciler = LegacyJobReconciler(kind, mirrors, client, writer, recorder, counts, clock, settings, decide)
-            self._controllers[kind.name] = run(f"{kind.singular}_controller", kind.name, reconciler.reconcile)
+        self._reconcilers = {
+            kind.name: LegacyJobReconciler(kind, mirrors, client, writer, recorder, counts, clock, settings, decide)
+            for kind in self.kinds
+        }
+        self._controllers = {
+            name: run(f"{name.lower()}_controller", name, one.reconcile) for name, one in self._reconcilers.items()
+        }
 
     @property
     def controllers(self) -> list[Controller[Key]]:
@@ -97,7 +95,7 @@ class LegacyJobs:
     def _changed(self, change: Change) -> None:
         """Queue the job of an object that changed; of those of others, nobody's."""
         for kind, key in self.mirrors.jobs_of(change):
-            self._controllers[kind].queue.add_after(key, NEWS_SECONDS)
+            self._controllers[kind].queue.add_after(key, self._reconcilers[kind].patience(key))
 
 
 def settings_of(configuration: Configuration) -> Settings:

@@ -23,6 +23,7 @@ from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
+from trainplane.legacy.news import of_made
 from trainplane.lifecycle.events import EventContent
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, BudgetError, EarlierSelfError, MakingError
@@ -55,6 +56,12 @@ CATCH_UP_SECONDS: Final = 1.0
 LEAST_SECONDS: Final = 0.2
 """The shortest wait for what time brings: an end that is due shows in the mirror a moment later."""
 
+NEWS_SECONDS: Final = 0.2
+"""How long news of a job's objects may wait for more: a hundred pods start within a second."""
+REST: Final = 5.0
+"""How many times as long as a look took the next waits, for news alone: a job of thousands of pods takes a third of a
+second to look at, and each of its pods has news; others have their turn meanwhile."""
+
 RECONCILING: Final = "Reconciling"
 """The action of Events about what is in the way."""
 
@@ -80,6 +87,8 @@ class LegacyJobReconciler:
         self._job_writes = Expectations(self._jobs, self.clock)
         self._told: dict[Key, frozenset[EventContent]] = {}
         """The news of the last look."""
+        self._took: dict[Key, float] = {}
+        """Seconds that the last look took, of jobs that take long."""
 
     async def reconcile(self, key: Key) -> Result:
         """Reconcile one job. Safe to repeat after a crash at any write."""
@@ -97,11 +106,13 @@ class LegacyJobReconciler:
             return RequeueAfter(CATCH_UP_SECONDS)
         return await self._reconcile(key, meta, job)
 
+    def patience(self, key: Key) -> float:
+        """Return for how long news of a job's objects may wait for more."""
+        return max(NEWS_SECONDS, REST * self._took.get(key, 0.0))
+
     async def _reconcile(self, key: Key, meta: ObjectMeta, job: Tree) -> Result:
-        seen = self._making.as_left(key, meta.uid, self.mirrors.observe(job, key, meta.uid, self.clock.now()))
         try:
-            with Budget(f"{self.kind.name} {key}"):
-                decision = self.decide(self.kind, seen, self.settings)
+            decision = self._look(key, meta, job)
         except BudgetError as error:
             self._record(meta, [_unreadable(error)])
             return Terminal(error)
@@ -110,6 +121,8 @@ class LegacyJobReconciler:
             await self._making.carry_out(key, meta, decision)
         except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
             trouble = error
+        else:
+            self._record(meta, of_made(decision))
         caught_up = await self._write_status(key, job, decision)
         if caught_up:
             self._tell(key, meta, decision.events)
@@ -120,6 +133,17 @@ class LegacyJobReconciler:
         if decision.expired:
             await self._expire(key, meta)
         return DONE if decision.again is None else RequeueAfter(max(decision.again, LEAST_SECONDS))
+
+    def _look(self, key: Key, meta: ObjectMeta, job: Tree) -> Decision:
+        """Return what follows from how a job is now."""
+        began = self.clock.monotonic()
+        with Budget(f"{self.kind.name} {key}"):
+            seen = self._making.as_left(key, meta.uid, self.mirrors.observe(job, key, meta.uid, self.clock.now()))
+            decision = self.decide(self.kind, seen, self.settings)
+        self._took.pop(key, None)
+        if (took := self.clock.monotonic() - began) * REST > NEWS_SECONDS:
+            self._took[key] = took
+        return decision
 
     async def _write_status(self, key: Key, job: Tree, decision: Decision) -> bool:
         """Write the status if it changed; False if the mirror was behind."""
@@ -168,6 +192,7 @@ class LegacyJobReconciler:
         if self._making.forget(key):
             self.metrics.deleted(self.kind, key.namespace)
         self._told.pop(key, None)
+        self._took.pop(key, None)
 
 
 def _unreadable(error: Exception) -> EventContent:

@@ -146,6 +146,13 @@ def test_what_is_missing_or_contradicts_itself_is_found(spec: Tree, path: str) -
     assert "secret@" not in str(finding)
 
 
+@pytest.mark.parametrize("ref", [{"kind": "Secret"}, {"apiGroup": "apps"}, {"kind": "x" * 100_000}])
+def test_what_is_no_runtime_is_found(ref: Tree) -> None:
+    (finding,) = judge(read(on_runtime(**ref)))
+    assert finding.path == "spec.runtimeRef"
+    assert len(str(finding)) < 300
+
+
 def test_a_runtime_says_what_a_job_leaves_out() -> None:
     assert judge(read(on_runtime())) == ()
 

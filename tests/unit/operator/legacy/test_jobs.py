@@ -65,7 +65,7 @@ async def test_an_object_that_the_mirror_missed_is_found() -> None:
     world.put(PODS, pods(1)[0])
     await world.look(PODS)
     assert world.client.writes == ["create pods job-worker-0"]  # answered with AlreadyExists, and it is the job's own
-    assert not world.news
+    assert [reason for reason, _ in world.news] == ["SuccessfulCreatePod"]  # who made it ended before it could tell
 
 
 @pytest.mark.parametrize("owner", ["nobody", "another"])
@@ -316,3 +316,19 @@ async def test_dying_at_any_write_changes_nothing_in_the_end(at: int, acted: boo
     assert fresh.names(PODS) == ["job-worker-0", "job-worker-1", "job-worker-2"]
     assert fresh.names(SERVICES) == ["svc"]
     assert (fresh.find(JOBS, "job") or {})["status"] == {"conditions": [CREATED]}
+
+
+async def test_news_of_a_job_that_takes_long_to_look_at_waits_longer() -> None:
+    world = World()
+
+    def decide(seen: Observed) -> Decision:
+        del seen
+        world.clock._elapsed += 0.4
+        return Decision()
+
+    world.put(JOBS, job())
+    await world.look()
+    assert world.reconciler.patience(KEY) == 0.2
+    world.decide = decide
+    await world.look()
+    assert world.reconciler.patience(KEY) == pytest.approx(2.0)

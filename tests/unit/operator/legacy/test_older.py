@@ -13,7 +13,7 @@ from tests.unit.legacy.older.jobs import NAMESPACE, job, on_runtime, runtime
 from tests.unit.operator.objects import condition
 from tests.unit.operator.objects import runtime as todays_runtime
 from tests.unit.operator.objects import train_job as todays_job
-from tests.unit.operator.world import MemoryClient
+from tests.unit.operator.world import Crash, CrashError, MemoryClient
 from trainplane.api.legacy import names as legacy_names
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
@@ -168,6 +168,19 @@ async def test_a_job_is_written_once_and_its_status_when_it_changes() -> None:
     assert (world.client.writes, again.client.writes) == (written, [])
 
 
+@pytest.mark.parametrize("acted", [False, True])
+@pytest.mark.parametrize("at", range(3))
+async def test_a_crash_at_any_write_is_made_good(at: int, *, acted: bool) -> None:
+    world = World()
+    world.put(OLDER_TRAIN_JOBS, job())
+    world.client.crash = Crash(at, acted)
+    with pytest.raises(CrashError):
+        await world.settle()
+    again = await World(world.storage).settle()
+    assert in_sync(again.older_job())["status"] == "True"
+    assert again.todays_job()["spec"]["runtimeRef"]["name"] == "v2alpha1-trainjob.job"
+
+
 async def test_the_status_comes_back_with_state_conditions_and_metrics() -> None:
     world = World()
     world.put(OLDER_TRAIN_JOBS, job())
@@ -195,6 +208,18 @@ async def test_what_is_over_is_not_made_again(end: str) -> None:
     await world.settle()
     assert world.find(TRAIN_JOBS, "job") is None
     assert world.older_job()["status"]["state"] == {"Complete": "SUCCESS", "Failed": "FAILED"}[end]
+
+
+async def test_what_is_over_does_not_mind_who_has_its_name_later() -> None:
+    world = World()
+    world.put(OLDER_TRAIN_JOBS, job())
+    await world.settle()
+    world.says(conditions=[condition("Complete")])
+    await world.settle()
+    world.storage.delete(collection_of(TRAIN_JOBS), Key(NAMESPACE, "job"))
+    world.put(TRAIN_JOBS, todays_job())
+    await world.settle()
+    assert (world.result(), in_sync(world.older_job())["status"]) == (DONE, "True")
 
 
 async def test_what_is_deleted_before_its_end_is_made_again() -> None:

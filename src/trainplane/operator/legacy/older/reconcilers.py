@@ -9,7 +9,7 @@ Safe to repeat after a crash at any write: objects are applied by name, statuses
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from trainplane.admission.message import shortened
 from trainplane.api import document, names
@@ -31,10 +31,6 @@ from trainplane.operator.status import written
 from trainplane.operator.stores import Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import msgspec
-
     from trainplane.api.document import Document
     from trainplane.api.meta import Condition, ObjectMeta
     from trainplane.api.tree import Tree
@@ -47,6 +43,8 @@ if TYPE_CHECKING:
     from trainplane.operator.stores import Stores
 
 Kind = TypeVar("Kind", v2alpha1.TrainJob, v2alpha1.TrainingRuntime, v2alpha1.ClusterTrainingRuntime)
+
+_Status: TypeAlias = v2alpha1.TrainJobStatus | v2alpha1.RuntimeStatus
 
 _RUNTIMES: Final[dict[str, Any]] = {
     names.TRAINING_RUNTIME: v2alpha1.TrainingRuntime,
@@ -75,7 +73,7 @@ class _Reconciler:
         found = document.decode(entry.data, kind)
         return None if found.view.metadata.deletion_timestamp else found
 
-    async def _write(self, key: Key, meta: ObjectMeta, before: msgspec.Struct, after: msgspec.Struct) -> None:
+    async def _write(self, key: Key, meta: ObjectMeta, before: _Status, after: _Status) -> None:
         """Write what changed of a status, to the version that was looked at; another's news brings the key again."""
         changes = status_patch(before, after)
         if not changes:
@@ -88,12 +86,11 @@ class _Reconciler:
         self._status_writes.note(key, done.metadata.resource_version)
 
 
-def status_patch(before: msgspec.Struct, after: msgspec.Struct) -> Tree:
+def status_patch(before: _Status, after: _Status) -> Tree:
     """Return the merge patch between two statuses; empty if they are the same."""
-    was, now = to_tree(before), to_tree(after)
-    conditions: Iterable[Condition] = getattr(after, "conditions", ())
-    now |= {"conditions": [written(condition) for condition in conditions]}
-    was |= {"conditions": [written(condition) for condition in getattr(before, "conditions", ())]}
+    was, now = (
+        {**to_tree(one), "conditions": [written(condition) for condition in one.conditions]} for one in (before, after)
+    )
     return {name: now.get(name) for name in sorted(was.keys() | now.keys()) if was.get(name) != now.get(name)}
 
 
@@ -124,14 +121,16 @@ class TrainJobs(_Reconciler):
         if self._status_writes.pending(key) or self._jobs.pending(key):
             return RequeueAfter(CATCH_UP_SECONDS)
         meta, trouble, today = job.view.metadata, None, None
-        sync = standing.in_sync(meta.generation)
+        sync, over = standing.in_sync(meta.generation), standing.is_over(job.view.status)
         try:
             today = self._jobs.mirrored(key, meta)
-            if not standing.is_over(job.view.status):
+            if not over:
                 await self._hand_down(key, job, today)
         except (EarlierSelfError, BehindError):
             return RequeueAfter(CATCH_UP_SECONDS)
         except OperatorError as error:
+            if over:
+                return DONE  # its name is another's by now, and it needs none any more
             trouble = error
             sync = _told(error, meta.generation)
         after = standing.train_job_status(job.view.status, today, sync, self._clock.now())
