@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.legacy.migrate.corpus import expectations, manifests
+from trainplane.api import tree as trees
 from trainplane.cli import main
 from trainplane.legacy.migrate.convert import migrate
 from trainplane.legacy.migrate.proof import rendered
@@ -75,17 +76,19 @@ def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> 
 
 
 def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job."""
+    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with the claims that it makes."""
     name = jobset["metadata"]["name"]
-    return [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": f"{name}-{job['name']}-0"},
-            "spec": {"completionMode": "Indexed", **job["template"]["spec"]},
-        }
-        for job in jobset["spec"]["replicatedJobs"]
-    ]
+    policies = jobset["spec"].get("volumeClaimPolicies", ())
+    claims = [claim["metadata"]["name"] for policy in policies for claim in policy["templates"]]
+    made = []
+    for job in jobset["spec"]["replicatedJobs"]:
+        spec = trees.copy({"completionMode": "Indexed", **job["template"]["spec"]})
+        pod = spec["template"]["spec"]
+        volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}} for claim in claims]
+        pod["volumes"] = [*pod.get("volumes", ()), *volumes]
+        metadata = {"name": f"{name}-{job['name']}-0"}
+        made.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    return made
 
 
 def test_the_api_server_takes_the_corpus_and_what_it_becomes(installed: Cluster, namespace: str) -> None:
