@@ -76,7 +76,7 @@ def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> 
 
 
 def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with the claims that it makes."""
+    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with its claims."""
     name = jobset["metadata"]["name"]
     policies = jobset["spec"].get("volumeClaimPolicies", ())
     claims = [claim["metadata"]["name"] for policy in policies for claim in policy["templates"]]
