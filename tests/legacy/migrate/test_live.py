@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from lab.processes import wait_for
 from tests.legacy.migrate.corpus import expectations, manifests
 from trainplane.api import tree as trees
 from trainplane.cli import main
@@ -111,6 +112,28 @@ def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(installed: 
     assert len(jobsets) > 35
     accepts(installed, namespace, jobsets)
     accepts(installed, namespace, jobs)
+
+
+def test_jobset_gives_master_and_workers_the_ranks_that_they_had(installed: Cluster, namespace: str) -> None:
+    runtime, trainjob = migrate(CORPUS["pytorch-master-differs"]).objects
+    jobset = rendered(placed(trainjob, namespace), runtime)
+    name = jobset["metadata"]["name"]
+    jobset["metadata"] = {"name": name, "namespace": namespace}
+    installed.apply(jobset)
+
+    def pods() -> list[dict[str, Any]]:
+        selector = f"--selector=jobset.sigs.k8s.io/jobset-name={name}"
+        found: list[dict[str, Any]] = installed.get(f"--namespace={namespace}", "pods", selector)["items"]
+        return found
+
+    wait_for("four pods", lambda: len(pods()) == 4, seconds=60)
+    ranks = {
+        pod["spec"]["hostname"]: pod["metadata"]["annotations"]["jobset.sigs.k8s.io/job-global-index"] for pod in pods()
+    }
+    workers = {f"{name}-worker-{index}-0": str(index + 1) for index in range(3)}
+    assert ranks == {f"{name}-master-0-0": "0", **workers}
+    assert {pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] for pod in pods()} == {name}
+    assert {pod["spec"]["subdomain"] for pod in pods()} == {name}
 
 
 def test_a_tenant_moves_jobs_of_their_own(
