@@ -126,8 +126,14 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
+LEGACY := build/legacy-sdk/stamp
+$(LEGACY): requirements/legacy.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/legacy-sdk
+	$(UV) pip install --quiet --python build/legacy-sdk/bin/python --require-hashes --requirement $<
+	@touch $@
+
 .PHONY: legacy
-legacy: engines images ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+legacy: engines images $(LEGACY) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
 	$(LIVE) --suite legacy tests/legacy
 
 .PHONY: e2e
@@ -165,12 +171,6 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
 	$(LIVE) --suite sdk tests/sdk
-
-LEGACY := build/legacy-sdk/stamp
-$(LEGACY): requirements/legacy.txt $(VENV)
-	$(UV) venv --quiet --clear --python $(PYTHON) build/legacy-sdk
-	$(UV) pip install --quiet --python build/legacy-sdk/bin/python --require-hashes --requirement $<
-	@touch $@
 
 CALLBACKS := build/callbacks/stamp
 $(CALLBACKS): lab/images/callbacks.txt $(VENV)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from lab.processes import wait_for
 from tests.legacy.migrate.corpus import expectations, manifests
+from trainplane.api import tree as trees
 from trainplane.cli import main
 from trainplane.legacy.migrate.convert import migrate
 from trainplane.legacy.migrate.proof import rendered
@@ -75,17 +77,19 @@ def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> 
 
 
 def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job."""
+    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with its claims."""
     name = jobset["metadata"]["name"]
-    return [
-        {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": {"name": f"{name}-{job['name']}-0"},
-            "spec": {"completionMode": "Indexed", **job["template"]["spec"]},
-        }
-        for job in jobset["spec"]["replicatedJobs"]
-    ]
+    policies = jobset["spec"].get("volumeClaimPolicies", ())
+    claims = [claim["metadata"]["name"] for policy in policies for claim in policy["templates"]]
+    made = []
+    for job in jobset["spec"]["replicatedJobs"]:
+        spec = trees.copy({"completionMode": "Indexed", **job["template"]["spec"]})
+        pod = spec["template"]["spec"]
+        volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}} for claim in claims]
+        pod["volumes"] = [*pod.get("volumes", ()), *volumes]
+        metadata = {"name": f"{name}-{job['name']}-0"}
+        made.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    return made
 
 
 def test_the_api_server_takes_the_corpus_and_what_it_becomes(installed: Cluster, namespace: str) -> None:
@@ -108,6 +112,28 @@ def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(installed: 
     assert len(jobsets) > 35
     accepts(installed, namespace, jobsets)
     accepts(installed, namespace, jobs)
+
+
+def test_jobset_gives_master_and_workers_the_ranks_that_they_had(installed: Cluster, namespace: str) -> None:
+    runtime, trainjob = migrate(CORPUS["pytorch-master-differs"]).objects
+    jobset = rendered(placed(trainjob, namespace), runtime)
+    name = jobset["metadata"]["name"]
+    jobset["metadata"] = {"name": name, "namespace": namespace}
+    installed.apply(jobset)
+
+    def pods() -> list[dict[str, Any]]:
+        selector = f"--selector=jobset.sigs.k8s.io/jobset-name={name}"
+        found: list[dict[str, Any]] = installed.get(f"--namespace={namespace}", "pods", selector)["items"]
+        return found
+
+    wait_for("four pods", lambda: len(pods()) == 4, seconds=60)
+    ranks = {
+        pod["spec"]["hostname"]: pod["metadata"]["annotations"]["jobset.sigs.k8s.io/job-global-index"] for pod in pods()
+    }
+    workers = {f"{name}-worker-{index}-0": str(index + 1) for index in range(3)}
+    assert ranks == {f"{name}-master-0-0": "0", **workers}
+    assert {pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] for pod in pods()} == {name}
+    assert {pod["spec"]["subdomain"] for pod in pods()} == {name}
 
 
 def test_a_tenant_moves_jobs_of_their_own(

@@ -45,7 +45,7 @@ def train(parameters):
 
 client.create_job(
     name="trained", train_func=train, parameters={"each": 7}, base_image=IMAGE, num_workers=2, num_procs_per_worker=1,
-    resources_per_worker={"cpu": "100m", "memory": "512Mi"}, labels={"team": "a"},
+    labels={"team": "a"},
 )
 job = client.wait_for_job_conditions("trained", wait_timeout=180, polling_interval=1)
 logs, _ = client.get_job_logs("trained", is_master=False)
@@ -112,14 +112,14 @@ _, events = client.get_job_logs("followed", verbose=True)
     found = here.sdk.run(_IMPORTS + OBJECT + cell, IMAGE=image("python"))
     assert "followed" in found["seen"]
     assert found["logs"] == {"followed-master-0": "begunended"}
-    assert any("followed-master-0" in line for line in found["events"]["PyTorchJob followed"])
-    assert found["events"]["Pod followed-master-0"]
+    assert any("followed-master-0" in line for line in found["events"]["pytorchjob/followed"])
+    assert found["events"]["pod/followed-master-0"]
 
 
 def test_a_suspended_job_is_let_go_by_an_update(here: Side) -> None:
     cell = """
 client.create_job(job("held", "print('let go')", suspend=True))
-while not any(one.type == "Suspended" for one in client.get_job("held").status.conditions or ()):
+while not any(one.type == "Suspended" for one in client.get_job_conditions("held")):
     time.sleep(0.3)
 pods = client.get_job_pod_names("held")
 client.update_job({"spec": {"runPolicy": {"suspend": False}}}, "held")
