@@ -54,8 +54,11 @@ def test_the_pytorchjob_of_kueues_documents_runs_as_written(ours: Team) -> None:
     jobs.wait("log of its worker", lambda: jobs.log(name, "step=worker") == ["one of 2 processes met the first"])
     view = jobs.shown(name)["status"]
     assert (view["cluster"], view["state"]) == ("worker1", "Succeeded")
-    events = {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events")["items"]}
-    assert ("PyTorchJob", "PyTorchJobSucceeded") in events
+    jobs.wait("news of its end", lambda: ("PyTorchJob", "PyTorchJobSucceeded") in _events(jobs, name))
+
+
+def _events(jobs: Jobs, name: str) -> set[tuple[str, str]]:
+    return {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events")["items"]}
 
 
 def test_an_mpijob_runs_over_ssh_and_its_launcher_is_read(ours: Team) -> None:
