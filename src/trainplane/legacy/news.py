@@ -1,4 +1,7 @@
-"""Trouble of pods, told as news of their job: who waits for a job looks at the job, not at each of its pods."""
+"""News of a job: trouble of its pods, and what was made and deleted for it.
+
+Who waits for a job looks at the job, not at each of its pods.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from trainplane.api.tree import Tree
+    from trainplane.legacy.decision import Decision
 
 MOST: Final = 20
 """Pods whose trouble is told in one look: those of a large job mostly share one."""
+_TOLD: Final = ("Pod", "Service")
 _ENDED: Final = ("Succeeded", "Failed")
 _LETTERS: Final = 512
 
@@ -30,6 +35,24 @@ def of_pods(pods: Iterable[Tree]) -> Iterator[EventContent]:
         troubled += bool(told)
         if troubled >= MOST:
             return
+
+
+def of_made(decision: Decision) -> Iterator[EventContent]:
+    """Yield which pods and Services were made and deleted, by the old operator's reasons; one Event for all of a kind.
+
+    It wrote one for each, which for a large job is as many writes again as the job itself takes.
+    """
+    for kind in _TOLD:
+        made = [_name(one) for one in decision.create if one.get("kind") == kind]
+        deleted = [one.name for one in decision.delete if one.kind == kind]
+        for done, verb, names in (("Create", "made", made), ("Delete", "deleted", deleted)):
+            if names:
+                yield EventContent("Normal", f"Successful{done}{kind}", f"{kind}s {verb}: {_listed(names)}")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return (", ".join(names[:MOST]) + more)[:_LETTERS]
 
 
 def _statuses(pod: Tree) -> list[Tree]:
@@ -58,8 +81,8 @@ def _of_conditions(pod: Tree) -> Iterator[EventContent]:
         yield _warning(trees.text(last, "reason"), f"pod {_name(pod)}: {trees.text(last, 'message') or 'is not ready'}")
 
 
-def _name(pod: Tree) -> str:
-    return trees.text(pod, "metadata", "name") or ""
+def _name(item: Tree) -> str:
+    return trees.text(item, "metadata", "name") or ""
 
 
 def _warning(reason: str | None, message: str) -> EventContent:

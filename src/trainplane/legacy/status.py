@@ -47,8 +47,7 @@ class Status:
     @property
     def changed(self) -> Tree | None:
         """The status as it is to be; None if it is so already."""
-        after = {**self.tree, "replicaStatuses": trees.fields(self.tree, "replicaStatuses")}
-        return None if after == self._before else after
+        return None if self.tree == self._before else self.tree
 
     def has(self, condition: str) -> bool:
         """Return whether a condition is True."""

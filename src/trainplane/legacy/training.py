@@ -18,8 +18,10 @@ from trainplane.legacy import autoscaler, gangs, news, pods
 from trainplane.legacy.decision import Decision, Ref
 from trainplane.legacy.frameworks import FRAMEWORKS
 from trainplane.legacy.job import Job
+from trainplane.legacy.rules import MOST_PODS
 from trainplane.legacy.status import RESUMED, Status
 from trainplane.legacy.tally import Tally, count_pods, is_terminating, phase, restarts
+from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from trainplane.legacy.decision import Observed, Settings
     from trainplane.legacy.tally import Ending
 
-MOST_MADE: Final = 500
+TOO_MANY_PODS: Final = "TooManyPods"
+MOST_MADE: Final = 200
 """Pods that one look makes; the next look, which their arrival brings, makes more."""
 _ENDED: Final = ("Succeeded", "Failed")
 _NAMED: Final = 3
@@ -38,8 +41,15 @@ _NAMED: Final = 3
 
 
 def decide(kind: Kind, seen: Observed, settings: Settings) -> Decision:
-    """Return what follows from one look at a job of v1."""
-    return _Look(Job(kind, seen.job), seen, settings).decide()
+    """Return what follows from one look at a job of v1.
+
+    A job of more pods than any may have is not walked through: `kubectl scale` passes no admission.
+    """
+    job = Job(kind, seen.job)
+    if job.total > MOST_PODS:
+        message = f"spec.{kind.specs} asks for {job.total} pods, and a job may have {MOST_PODS}: nothing is done until"
+        return Decision(events=(EventContent("Warning", TOO_MANY_PODS, f"{message} it asks for no more"),))
+    return _Look(job, seen, settings).decide()
 
 
 class _Look:

@@ -12,6 +12,8 @@ import yaml
 from tests.legacy.migrate.corpus import expectations, manifests
 from trainplane.cli import main
 from trainplane.legacy.migrate.convert import migrate
+from trainplane.legacy.migrate.proof import rendered
+from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_runtime
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -63,15 +65,49 @@ def placed(tree: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {**tree, "metadata": {**tree["metadata"], "namespace": namespace}}
 
 
+def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> None:
+    """Let the API server judge objects without storing them."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [placed(one, namespace) for one in objects]})
+    words = ("create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-")
+    told = cluster.kubectl(*words, f"--namespace={namespace}", stdin=text, check=False)
+    assert told.code == 0, told.output[-2000:]
+    assert len(told.output.splitlines()) >= len(objects)
+
+
+def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job."""
+    name = jobset["metadata"]["name"]
+    return [
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": f"{name}-{job['name']}-0"},
+            "spec": {"completionMode": "Indexed", **job["template"]["spec"]},
+        }
+        for job in jobset["spec"]["replicatedJobs"]
+    ]
+
+
 def test_the_api_server_takes_the_corpus_and_what_it_becomes(installed: Cluster, namespace: str) -> None:
     older = [job for job in CORPUS.values() if (job["kind"], job["apiVersion"]) != (UNSERVED, "kubeflow.org/v1")]
-    made = [one for job in CORPUS.values() for one in migrate(job).objects]
-    for objects in (older, made):
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [placed(one, namespace) for one in objects]})
-        told = installed.kubectl(
-            "create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-", stdin=text, check=False
-        )
-        assert told.code == 0, told.output[-2000:]
+    accepts(installed, namespace, older)
+    accepts(installed, namespace, [one for job in CORPUS.values() for one in migrate(job).objects])
+
+
+def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(installed: Cluster, namespace: str) -> None:
+    jobsets, jobs = [], []
+    for job in CORPUS.values():
+        *runtimes, trainjob = migrate(job).objects
+        shipped = trainjob["spec"].get("runtimeRef", {}).get("name", "").removesuffix("-distributed")
+        if trainjob["kind"] != "TrainJob" or (not runtimes and shipped not in FRAMEWORKS.values()):
+            continue  # a runtime, or on one that is not known here
+        jobset = rendered(placed(trainjob, namespace), *(runtimes or [shipped_runtime(shipped)]))
+        del jobset["metadata"]["ownerReferences"]
+        jobsets.append({**jobset, "metadata": {**jobset["metadata"], "namespace": namespace}})
+        jobs += jobs_of(jobset)
+    assert len(jobsets) > 35
+    accepts(installed, namespace, jobsets)
+    accepts(installed, namespace, jobs)
 
 
 def test_a_tenant_moves_jobs_of_their_own(

@@ -35,8 +35,8 @@ def look(stage: Stage, namespace: str, members: tuple[Member, ...]) -> dict[str,
             for item in items
             if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ()))
         }
-        said = sorted({f"{one['type']} {one['reason']}" for one in events if one["involvedObject"]["name"] == name})
-        found[name] = {"status": status(job), "events": said, **owned}
+        said = {f"{one['type']} {one['reason']}" for one in events if one["involvedObject"]["uid"] == uid}
+        found[name] = {"status": status(job), "events": dict.fromkeys(sorted(said), 1), **owned}
     return found
 
 
@@ -104,6 +104,7 @@ def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 _DECLARED = {
     "/initContainers/0/": "how a worker awaits its master is the operator's own, and its image a setting",
     "/status/lastReconcileTime": "nobody reads when an operator last looked, and each write wakes every watcher",
+    "/events/Normal ExitedWithCode": "told at every look at a pod that ended, with or without news; conditions say it",
 }
 """Part of a path → why what lies there may differ."""
 

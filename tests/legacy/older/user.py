@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
+_TODAY: Final = "/apis/trainer.kubeflow.org/v1alpha1"
+_OLDER: Final = "/apis/kubeflow.org/v2alpha1"
+_GROUPS: Final = {
+    "trainjobs": _TODAY,
+    "trainingruntimes": _TODAY,
+    "clustertrainingruntimes": _TODAY,
+    "v2alpha1trainjobs": _OLDER,
+    "v2alpha1trainingruntimes": _OLDER,
+    "v2alpha1clustertrainingruntimes": _OLDER,
+    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
+    "pods": "/api/v1",
+}
 _MERGE: Final = "application/merge-patch+json"
 _RUNS: Final = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 _TIME: Final = "2026-01-01T00:00:00Z"
@@ -33,6 +45,29 @@ class Teammate(User):
         with tempfile.TemporaryDirectory() as folder:
             result = self.kubectl(f"--cache-dir={folder}", *arguments, check=check)
         return result.stdout if check else result.stdout + result.stderr
+
+    def get(self, kind: str, name: str) -> Tree:
+        """Return an object, asked for without a kubectl: many looks are cheap so."""
+        return self._read(self._path(kind, name))
+
+    def names(self, kind: str) -> list[str]:
+        """Return the names of all objects of a kind."""
+        return [item["metadata"]["name"] for item in self._read(self._path(kind))["items"]]
+
+    def pods(self, job: str, step: str | None = None) -> list[Tree]:
+        """Return the pods of a step of a TrainJob that are not on their way out."""
+        selector = f"jobset.sigs.k8s.io/jobset-name={job},jobset.sigs.k8s.io/replicatedjob-name={step}"
+        items = self._read(f"{self._path('pods')}?labelSelector={selector}")["items"]
+        return [item for item in items if "deletionTimestamp" not in item["metadata"]]
+
+    def _path(self, kind: str, name: str = "") -> str:
+        place = "" if "cluster" in kind else f"/namespaces/{self.namespace}"
+        return f"{_GROUPS[kind]}{place}/{kind}" + (f"/{name}" if name else "")
+
+    def _read(self, path: str) -> Tree:
+        with self.cluster.connection() as connection:
+            found: Tree = json.loads(connection.send("GET", path))
+        return found
 
     def older(self, name: str) -> Tree:
         """Return a TrainJob of the older shape."""
@@ -68,7 +103,7 @@ class Teammate(User):
     def wait_jobset(self, name: str) -> Tree:
         """Wait for the JobSet of a TrainJob, and return it."""
         self.wait(f"JobSet {name}", lambda: name in self.names("jobsets"))
-        return self.get("jobset", name)
+        return self.get("jobsets", name)
 
     # -- the kubelet ----------------------------------------------------------------------------------------------
 
@@ -85,13 +120,13 @@ class Teammate(User):
             ready = {"type": "Ready", "status": "True" if how == "run" else "False", "lastTransitionTime": _TIME}
             phase = {"run": "Running", "succeed": "Succeeded", "fail": "Failed"}[how]
             status = {"phase": phase, "conditions": [ready], "containerStatuses": [{**seen, "state": state}]}
-            self._patch_status(f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}", status)
+            self._patch_status(self._path("pods", pod["metadata"]["name"]), status)
 
     def report(self, job: str, **metrics: str) -> None:
         """Let a training report its figures."""
         figures = [{"name": name, "value": value} for name, value in metrics.items()]
-        path = f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{self.namespace}/trainjobs/{job}"
-        self._patch_status(path, {"trainerStatus": {"metrics": figures, "lastUpdatedTime": _TIME}})
+        progress = {"trainerStatus": {"metrics": figures, "lastUpdatedTime": _TIME}}
+        self._patch_status(self._path("trainjobs", job), progress)
 
     def _patch_status(self, path: str, status: Tree) -> None:
         with self.cluster.connection() as connection:

@@ -31,7 +31,7 @@ class Kind:
     operator: str
     """What the label operator-name says of its pods; Kueue and old clients select by it."""
     version: str = names.V1
-    restarts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    restarts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     """Replica types whose restart policy is another, if they name none."""
     managed_by: str = names.MANAGED_BY_TRAINING_OPERATOR
     """What managedBy says of a job that is ours."""

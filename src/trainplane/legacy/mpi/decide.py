@@ -8,6 +8,7 @@ Kueue or the user changed meanwhile holds for all pods, and retries are counted 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names as common
@@ -19,6 +20,7 @@ from trainplane.legacy.mpi import gang, hosts, judgement, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
 from trainplane.legacy.mpi.status import Ledger, Seen, has_ended, report, shortened
 from trainplane.legacy.tally import is_terminating, phase
+from trainplane.legacy.training import MOST_MADE
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -73,9 +75,10 @@ class _Look:
         """See to it that there is what the job wants: names, keys and hosts, workers, and then its launcher."""
         job, settings = self.job, self.settings
         wanted = hosts.worker_names(job)
-        made = [pods.worker(job, index, settings) for index, name in enumerate(wanted) if name not in self.workers]
+        missing = (index for index, name in enumerate(wanted) if name not in self.workers)
+        made = [pods.worker(job, index, settings) for index in islice(missing, MOST_MADE)]
         there = [self.workers[name] for name in wanted if name in self.workers]
-        surplus = [pod for name, pod in self.workers.items() if name not in set(wanted)]
+        surplus = [self.workers[name] for name in sorted(self.workers.keys() - set(wanted))]
         launcher = self.launcher
         if launcher is None and (not job.launcher_waits or sum(map(_is_ready, there)) == len(wanted)):
             launcher = pods.launcher(job, settings)

@@ -23,6 +23,7 @@ from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, NotFoundError
 from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
+from trainplane.legacy.news import of_made
 from trainplane.lifecycle.events import EventContent
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, BudgetError, EarlierSelfError, MakingError
@@ -120,6 +121,8 @@ class LegacyJobReconciler:
             await self._making.carry_out(key, meta, decision)
         except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
             trouble = error
+        else:
+            self._record(meta, of_made(decision))
         caught_up = await self._write_status(key, job, decision)
         if caught_up:
             self._tell(key, meta, decision.events)

@@ -13,6 +13,7 @@ from trainplane.legacy.decide import decide
 from trainplane.legacy.decision import Observed, Ref, Settings
 from trainplane.legacy.mpi import hosts, objects, pods
 from trainplane.legacy.mpi.job import MPIJob
+from trainplane.legacy.training import MOST_MADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -77,6 +78,14 @@ def test_what_is_as_it_should_be_is_let_be() -> None:
     seen = Observed(job, tuple(workers), (objects.service(MPIJob(job)),), (_launcher(job), config, secret), _NOW)
     decision = decide(MPI, seen, Settings())
     assert (decision.create, decision.once, decision.apply, decision.delete) == ((), (), (), ())
+
+
+def test_a_large_job_is_made_in_several_looks() -> None:
+    job = _job(workers=MOST_MADE + 1)
+    first = [one for one in _names(_look(job)) if "worker" in one]
+    assert len(first) == MOST_MADE
+    seen = [_worker(job, index) for index in range(MOST_MADE)]
+    assert _names(_look(job, seen, _launcher(job))) == [f"pi-worker-{MOST_MADE}"]
 
 
 def test_hosts_that_run_are_found_as_they_come_and_go() -> None:
