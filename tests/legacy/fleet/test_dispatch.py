@@ -35,22 +35,26 @@ def test_every_kind_goes_to_a_worker_and_comes_back(team: MakeTeam, report: Suit
         assert copy is not None
         assert "managedBy" not in copy["spec"]["runPolicy"]
         assert not jobs.pods("sent", on="hub"), "the hub's operator leaves it alone"
-        view = jobs.shown("sent")["status"]
-        assert (view["cluster"], view["placement"]) == ("worker1", "Dispatched")
+        jobs.wait("its place in the view", lambda: _place(jobs)[:2] == ("worker1", "Dispatched"))
         names = {pod["metadata"]["name"] for pod in jobs.pods("sent", on="worker1")}
         jobs.wait("pods in the view", lambda: names == {one["metadata"]["name"] for one in _pods(jobs)})
 
         jobs.end("sent", on="worker1")
         jobs.wait_condition("sent", "Succeeded")
         jobs.wait_gone("sent", on="worker1")
-        ended = jobs.shown("sent")["status"]
-        assert (ended["cluster"], ended["state"], ended["placement"]) == ("worker1", "Succeeded", "Finished")
+        assert _place(jobs) == ("worker1", "Finished", "Succeeded")
         assert {one["metadata"]["name"] for one in _pods(jobs)} == names, "what is gone is shown as last seen"
-        assert {one["succeeded"] for one in ended["replicaStatuses"].values()} == {1}
+        counts = jobs.shown("sent")["status"]["replicaStatuses"]
+        assert counts[kind.types[0]]["succeeded"] == 1, "its last word came back with the job"
 
     with ThreadPoolExecutor(len(SENT)) as pool:
         list(pool.map(story, SENT))
     report.figure("kinds_dispatched", len(SENT))
+
+
+def _place(jobs: Jobs) -> tuple[str, str, str]:
+    status = jobs.shown("sent")["status"]
+    return status["cluster"], status["placement"], status["state"]
 
 
 def _pods(jobs: Jobs) -> list[dict[str, dict[str, str]]]:

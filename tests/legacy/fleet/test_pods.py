@@ -50,12 +50,15 @@ def test_the_pytorchjob_of_kueues_documents_runs_as_written(ours: Team) -> None:
     jobs.create(yaml.safe_load((_OLD / "samples/pytorchjob.yaml").read_text()))
     jobs.wait_condition(name, "Succeeded")
     jobs.wait_gone(name, on="worker1")
-    assert jobs.log(name) == ["all 2 processes met"]
-    assert jobs.log(name, "step=worker") == ["one of 2 processes met the first"]
+    jobs.wait("log of its master", lambda: jobs.log(name) == ["all 2 processes met"])
+    jobs.wait("log of its worker", lambda: jobs.log(name, "step=worker") == ["one of 2 processes met the first"])
     view = jobs.shown(name)["status"]
     assert (view["cluster"], view["state"]) == ("worker1", "Succeeded")
-    events = {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events")["items"]}
-    assert ("PyTorchJob", "PyTorchJobSucceeded") in events
+    jobs.wait("news of its end", lambda: ("PyTorchJob", "PyTorchJobSucceeded") in _events(jobs, name))
+
+
+def _events(jobs: Jobs, name: str) -> set[tuple[str, str]]:
+    return {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events")["items"]}
 
 
 def test_an_mpijob_runs_over_ssh_and_its_launcher_is_read(ours: Team) -> None:
@@ -79,8 +82,7 @@ def test_an_mpijob_runs_over_ssh_and_its_launcher_is_read(ours: Team) -> None:
     )
     jobs.wait_condition("pi", "Succeeded")
     jobs.wait_gone("pi", on="worker1")
-    told = [line for line in jobs.log("pi") if line.startswith("rank")]
-    assert sorted(told) == ["rank 0 of 2", "rank 1 of 2"]
+    jobs.wait("log of its launcher", lambda: {"rank 0 of 2", "rank 1 of 2"} <= set(jobs.log("pi")))
 
 
 def _template(command: list[str]) -> Tree:
