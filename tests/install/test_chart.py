@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,6 +196,14 @@ def test_an_older_kind_comes_with_its_crd_webhooks_and_rights_and_no_other(plura
     assert ("services" in {one for rule in rules for one in rule["resources"]}) == (plural in BY_PLURAL)
 
 
+def test_a_release_with_every_older_kind_fits_into_its_secret() -> None:
+    """Helm keeps the whole chart and all that it rendered, compressed, in a Secret, which takes 1 MiB."""
+    kept = {str(path): base64.b64encode(path.read_bytes()).decode() for path in CHART.rglob("*") if path.is_file()}
+    (values,) = (path for path in VALUES if path.stem == "legacy")
+    text = yaml.dump_all(rendered(f"--values={values}"), Dumper=yaml.CSafeDumper)
+    assert len(base64.b64encode(gzip.compress(json.dumps([kept, text]).encode()))) < 800 * 1024  # JobSet's goes with it
+
+
 def test_who_converts_mpijobs_is_trusted_by_cert_manager() -> None:
     options = ("--set=manager.config.legacy.kinds={mpijobs}", "--set=certManager.enabled=true")
     found = by_name(rendered(*options, release="other", namespace="elsewhere"))
@@ -277,6 +287,10 @@ def test_every_pod_is_restricted() -> None:
             "prometheusRule.enabled: reads metrics, which manager.config.metrics.bindAddress turns off",
         ),
         ("--set=manager.config.legacy.kinds={pytorchjob}", "value must be one of 'pytorchjobs'"),
+        (
+            "--set=manager.watchNamespace=a,manager.config.legacy.kinds={v2alpha1clustertrainingruntimes}",
+            "manager.config.legacy.kinds: v2alpha1clustertrainingruntimes are for all namespaces",
+        ),
         ("--set=jobset.install=true", "jobset.install: this folder has no JobSet in it"),
     ],
 )

@@ -118,6 +118,7 @@ PREBUILT_WORKLOAD: Final = "kueue.x-k8s.io/prebuilt-workload-name"
 LABEL_COSCHEDULING_POD_GROUP: Final = "scheduling.x-k8s.io/pod-group"
 ANNOTATION_VOLCANO_POD_GROUP: Final = "scheduling.k8s.io/group-name"
 ANNOTATION_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+ANNOTATION_VOLCANO_TASK: Final = "volcano.sh/task-spec"
 
 # --- the parts of a TrainJob: values of LABEL_ANCESTOR, names of replicated jobs and of their containers
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainplane.cli.files import read_text
 from trainplane.cli.older import asked, initializers, resources
 from trainplane.cli.output import Output
 from trainplane.cli.trainjob import add_connection
@@ -48,9 +49,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="what the old operator was told to use",
     )
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="for kubectl or for programs")
-    parser.add_argument(
-        "--write", metavar="DIR", help="write a file for each job there, and nothing that is there over"
-    )
+    parser.add_argument("--write", metavar="DIR", help="write a file for each job there, over none that is there")
     add_connection(parser)
     parser.set_defaults(run=run)
 
@@ -65,9 +64,7 @@ def run(given: argparse.Namespace) -> int:
         return _told("say --all --dry-run for a list, with -A of every namespace; nothing is changed by either")
     try:
         return show_cluster(given) if given.all else _convert(given)
-    except UnreadableError as error:
-        return _told(f"cannot read {given.source}: {error}")
-    except (OSError, UnicodeDecodeError, KubeError) as error:
+    except (OSError, UnicodeDecodeError, UnreadableError, KubeError) as error:
         return _told(f"cannot read {given.source or 'the cluster'}: {error}")
 
 
@@ -95,8 +92,11 @@ def _convert(given: argparse.Namespace) -> int:
     if not sources:
         return _told(f"there is no older job in {given.source}")
     if given.write is not None:
-        return _write(moved, Path(given.write)) or bool(refused)
-    if given.output == "json":
+        try:
+            _write(moved, Path(given.write))
+        except OSError as error:
+            return _told(f"cannot write to {given.write}: {error}")
+    elif given.output == "json":
         Output(sys.stdout).json([_tree(one) for one in moved])
     else:
         sys.stdout.write("---\n".join(_yaml(tree) for one in moved for tree in one.objects))
@@ -144,14 +144,9 @@ def _tree(moved: Migration) -> dict[str, Any]:
 def _sources(given: argparse.Namespace) -> list[Any]:
     found = None if given.source == "-" or Path(given.source).exists() else _named(given.source)
     if found is None:
-        from trainplane.lint.yaml_lines import MOST_LETTERS, read  # noqa: PLC0415 heavy
+        from trainplane.lint.yaml_lines import read  # noqa: PLC0415 heavy
 
-        if given.source == "-":
-            text = sys.stdin.read(MOST_LETTERS + 1)
-        else:
-            with Path(given.source).open(encoding="utf-8") as file:
-                text = file.read(MOST_LETTERS + 1)
-        return [one.tree for one in read(text) if _is_older(one.tree)]
+        return [one.tree for one in read(read_text(given.source)) if _is_older(one.tree)]
     resource, name = found
 
     async def fetch(client: Client) -> Any:
@@ -183,15 +178,14 @@ def _named(text: str) -> tuple[Resource, str] | None:
     return None
 
 
-def _write(moved: list[Migration], folder: Path) -> int:
-    """Write a file for each job; names come from whoever wrote the job, and have passed as names of objects."""
+def _write(moved: list[Migration], folder: Path) -> None:
+    """Write a file for each job, over none; the names in theirs have passed as names of objects."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in moved:
         metadata = one.objects[-1]["metadata"]
         file = folder / f"{metadata.get('namespace', 'default')}-{metadata['name']}-{one.kind.lower()}.yaml"
         with file.open("x", encoding="utf-8") as stream:
             stream.write("---\n".join(map(_yaml, one.objects)))
-    return 0
 
 
 def _yaml(tree: Any) -> str:

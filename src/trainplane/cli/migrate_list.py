@@ -75,8 +75,8 @@ def _show_entry(one: Entry, output: Output) -> None:
         output.item("✗", "red", f"{one.kind} {place}{queued}: ", reasons, indent=2)
         return
     on = f"on {one.runtime}" if one.runtime else "with a runtime of its own"
-    changes = f"{one.changes} fields change" if one.changes != 1 else "1 field changes"
-    output.item("·", "", f"{one.kind} {place} ", f"{on}, {changes}{queued}", indent=2)
+    changes = f"changes {', '.join(one.changes)}" if one.changes else "nothing changes"
+    output.item("·", "", f"{one.kind} {place} ", f"{on}{queued}; {changes}", indent=2)
 
 
 def _row(one: Entry) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def _row(one: Entry) -> dict[str, Any]:
         "turn": one.turn,
         "queue": one.queue,
         "runtime": one.runtime,
-        "changes": one.changes,
+        "changes": list(one.changes),
         "refused": list(map(str, one.refused)),
     }
 

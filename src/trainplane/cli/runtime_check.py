@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from trainplane.cli.files import read_text
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run(given: argparse.Namespace) -> int:
     remarks: list[tuple[str, Remark]] = []
     for name in given.files:
         try:
-            text = _read(name)
+            text = read_text(name)
         except (OSError, UnicodeDecodeError) as error:
             Output(sys.stderr).line(f"trainplane: cannot read {name}: {error}")
             return 2
@@ -75,13 +75,3 @@ def _tree(name: str, remark: Remark) -> dict[str, object]:
         "severity": remark.severity,
         "problem": remark.problem,
     }
-
-
-def _read(name: str) -> str:
-    """Return the text of a file, cut where no more is read of any: the linter says that it is too long."""
-    from trainplane.lint.yaml_lines import MOST_LETTERS  # noqa: PLC0415 heavy
-
-    if name == "-":
-        return sys.stdin.read(MOST_LETTERS + 1)
-    with Path(name).open(encoding="utf-8") as file:
-        return file.read(MOST_LETTERS + 1)

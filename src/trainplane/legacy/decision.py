@@ -54,7 +54,7 @@ class Observed:
     """A job and what there is of it, as one look meets it."""
 
     job: Tree
-    """As stored, defaulted (`legacy.defaults.defaulted`)."""
+    """As stored; what it leaves out is filled in when it is read."""
     pods: tuple[Tree, ...]
     """Those that the job controls, terminating ones too."""
     services: tuple[Tree, ...]

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trainplane.legacy.decision import Observed, Settings
     from trainplane.legacy.job import Job, Member
 
-ANNOTATION_VOLCANO_TASK: Final = "volcano.sh/task-spec"
 _DEFAULT_QUEUE: Final = "default"
 _WAITING: Final = frozenset({"", "Pending"})
 """Phases of a group of Volcano that is not let in yet."""
@@ -32,8 +31,8 @@ def join(job: Job, member: Member, settings: Settings, pod: Tree) -> Tree:
     spec, metadata = pod["spec"], pod["metadata"]
     labels, annotations = trees.fields(metadata, "labels"), trees.fields(metadata, "annotations")
     if settings.gang == VOLCANO:
-        group_and_task = {names.ANNOTATION_VOLCANO_POD_GROUP: job.name, ANNOTATION_VOLCANO_TASK: member.type.lower()}
-        metadata = {**metadata, "annotations": {**annotations, **group_and_task}}
+        mine = {names.ANNOTATION_VOLCANO_POD_GROUP: job.name, names.ANNOTATION_VOLCANO_TASK: member.type.lower()}
+        metadata = {**metadata, "annotations": {**annotations, **mine}}
     else:
         metadata = {**metadata, "labels": {**labels, names.LABEL_COSCHEDULING_POD_GROUP: job.name}}
     spec = {**spec, "schedulerName": trees.text(spec, "schedulerName") or settings.gang}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names
+from trainplane.api.moments import read_moment
 from trainplane.lifecycle.events import EventContent
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class Status:
     def is_finished(self) -> bool:
         """Whether the job is over."""
         return any(self.has(one) for one in _ENDS)
+
+    @property
+    def ended(self) -> datetime | None:
+        """When the job was over; the old operator leaves out completionTime where an exit code failed the job."""
+        ends = [one.get("lastTransitionTime") for one in self._conditions if one.get("type") in _ENDS]
+        return read_moment(self.tree.get("completionTime") or next(iter(ends), None))
 
     def state(self, condition: str, message: str, *, because: str = "") -> None:
         """Let a condition be True, for the reason of its own name or of another."""

@@ -132,7 +132,7 @@ class _Look:
             self.status.end(names.SUCCEEDED, self._success(counted))
             return self._decision()
         leading = self.framework.leaders(self.job)
-        if any(counted.counts[one].active for one in leading) and not (restarted and not final):
+        if any(counted.counts[one].active for one in leading) and (final or not restarted):
             self.status.state(names.RUNNING, f"{' and '.join(leading)} pods run")
         if final:
             self.status.end(names.FAILED, _failure(self.job, final))
@@ -235,9 +235,8 @@ class _Look:
 
     def _seconds_to_live(self) -> float | None:
         """Return the seconds until a job that is over is deleted; None if it stays, as while it is suspended."""
-        ended = read_moment(self.status.tree.get("completionTime"))
         ttl = trees.number(self.job.policy, "ttlSecondsAfterFinished")
-        return None if self.job.is_suspended else self._until(ended, ttl)
+        return None if self.job.is_suspended else self._until(self.status.ended, ttl)
 
     def _until(self, moment: datetime | None, seconds: int | None) -> float | None:
         if moment is None or seconds is None:

@@ -98,7 +98,7 @@ def test_what_we_do_is_what_the_old_operator_does_or_is_declared(drawn: list[Ask
 def test_most_cases_need_no_explanation_of_their_pods(drawn: list[Asked]) -> None:
     made = [asked for asked in drawn if any(answer["pods"] for answer in asked.answers)]
     equal = [asked for asked in made if not [one for one in asked.found() if one.path.startswith("pods.")]]
-    assert len(made) > 0.3 * len(drawn)
+    assert len(made) > 0.2 * len(drawn)
     assert len(equal) > 0.5 * len(made)
 
 

@@ -51,9 +51,10 @@ def meeting() -> Tree:
 
 
 def telling(kind: str) -> Tree:
-    """Return a job of one pod that says what it was given."""
-    leader = "Master" if kind == "XGBoostJob" else "Worker"
-    return job(f"tell-{kind.lower()}", kind, **{leader: replicas(TELL, kind=kind)})
+    """Return a job whose pods say what they were given; TensorFlow's are told nothing where there is one alone."""
+    pods = replicas(TELL, 2 if kind == "TFJob" else 1, kind=kind)
+    name = f"tell-{kind.lower()}"
+    return job(name, kind, Master=pods) if kind == "XGBoostJob" else job(name, kind, Worker=pods)
 
 
 RETRIED = job(
@@ -90,6 +91,15 @@ def _begun(tenant: Tenant) -> None:
     trainplane.wait_ready(tenant.cluster)
 
 
+def test_a_pod_of_another_is_left_alone_told_of_and_waited_for(tenant: Tenant) -> None:
+    tenant.wait("word of the taken name", lambda: "FailedCreatePod" in tenant.events("taken"))
+    assert "is not controlled by this PyTorchJob" in tenant.events("taken")["FailedCreatePod"]
+    theirs = tenant.api.get("pods", NAMESPACE, "taken-master-0") or {}
+    assert "ownerReferences" not in theirs["metadata"]
+    tenant.kubectl("delete", "pod", "taken-master-0", "--grace-period=1")
+    tenant.wait_condition("taken", "Succeeded")
+
+
 def test_processes_of_a_pytorchjob_meet_and_it_succeeds(tenant: Tenant) -> None:
     tenant.wait_condition("meeting", "Succeeded")
     assert "all 3 processes met" in tenant.logs("meeting-master-0")
@@ -106,7 +116,7 @@ def test_processes_of_a_pytorchjob_meet_and_it_succeeds(tenant: Tenant) -> None:
 def test_pods_of_each_framework_know_their_place(tenant: Tenant, kind: str) -> None:
     name = f"tell-{kind.lower()}"
     tenant.wait_condition(name, "Succeeded", f"{kind.lower()}s")
-    [pod] = tenant.pods(name)
+    pod, *_ = sorted(tenant.pods(name))
     given = dict(line.partition("=")[::2] for line in tenant.logs(pod).splitlines())
     assert set(VARIABLES[kind]) <= given.keys()
 
@@ -167,15 +177,6 @@ def test_a_job_that_multikueue_runs_elsewhere_is_left_alone(tenant: Tenant) -> N
     tenant.wait_condition("meeting", "Succeeded")  # by now it would have begun
     assert not tenant.status("elsewhere")
     assert not tenant.pods("elsewhere")
-
-
-def test_a_pod_of_another_is_left_alone_told_of_and_waited_for(tenant: Tenant) -> None:
-    tenant.wait("word of the taken name", lambda: "FailedCreatePod" in tenant.events("taken"))
-    assert "is not controlled by this PyTorchJob" in tenant.events("taken")["FailedCreatePod"]
-    theirs = tenant.api.get("pods", NAMESPACE, "taken-master-0") or {}
-    assert "ownerReferences" not in theirs["metadata"]
-    tenant.kubectl("delete", "pod", "taken-master-0", "--grace-period=1")
-    tenant.wait_condition("taken", "Succeeded")
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,28 @@ def test_every_field_of_the_older_trainjob_is_in_the_corpus() -> None:
     assert set(older.TYPES) == {"TrainJob", "TrainingRuntime", "ClusterTrainingRuntime"}
 
 
+def leaves(tree: Any, path: str) -> Iterator[str]:
+    """Yield the fields of a job that are its own, not those of pods: down to what has no fields within."""
+    for key, value in tree.items():
+        if isinstance(value, dict) and value and key not in {"template", "minResources"}:
+            yield from leaves(value, f"{path}.{key}")
+        else:
+            yield f"{path}.{key}"
+
+
+@pytest.mark.parametrize("name", [name for name in CORPUS if "becomes" in expectations()[name]])
+def test_no_field_goes_without_a_word(name: str) -> None:
+    job = CORPUS[name]
+    if job["kind"] in older.TYPES:
+        wanted = {f"spec.{field}" for field in job["spec"]} if job["kind"] == "TrainJob" else {"spec"}
+    else:
+        wanted = set(leaves(job["spec"], "spec"))
+    noted = {note.field.lower() for note in outcome(name).notes}
+    assert (
+        sorted(field for field in wanted if not any(f"{one}.".startswith(f"{field.lower()}.") for one in noted)) == []
+    )
+
+
 # -- every kind takes the whole of runPolicy
 
 FULL = {

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from lab.processes import wait_for
 from tests.legacy.migrate.corpus import expectations, manifests
+from trainplane.api import tree as trees
 from trainplane.cli import main
 from trainplane.legacy.migrate.convert import migrate
+from trainplane.legacy.migrate.proof import rendered
+from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_runtime
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -63,15 +67,73 @@ def placed(tree: dict[str, Any], namespace: str) -> dict[str, Any]:
     return {**tree, "metadata": {**tree["metadata"], "namespace": namespace}}
 
 
+def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> None:
+    """Let the API server judge objects without storing them."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [placed(one, namespace) for one in objects]})
+    words = ("create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-")
+    told = cluster.kubectl(*words, f"--namespace={namespace}", stdin=text, check=False)
+    assert told.code == 0, told.output[-2000:]
+    assert len(told.output.splitlines()) >= len(objects)
+
+
+def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with its claims."""
+    name = jobset["metadata"]["name"]
+    policies = jobset["spec"].get("volumeClaimPolicies", ())
+    claims = [claim["metadata"]["name"] for policy in policies for claim in policy["templates"]]
+    made = []
+    for job in jobset["spec"]["replicatedJobs"]:
+        spec = trees.copy({"completionMode": "Indexed", **job["template"]["spec"]})
+        pod = spec["template"]["spec"]
+        volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": f"{claim}-{name}"}} for claim in claims]
+        pod["volumes"] = [*pod.get("volumes", ()), *volumes]
+        metadata = {"name": f"{name}-{job['name']}-0"}
+        made.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+    return made
+
+
 def test_the_api_server_takes_the_corpus_and_what_it_becomes(installed: Cluster, namespace: str) -> None:
     older = [job for job in CORPUS.values() if (job["kind"], job["apiVersion"]) != (UNSERVED, "kubeflow.org/v1")]
-    made = [one for job in CORPUS.values() for one in migrate(job).objects]
-    for objects in (older, made):
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [placed(one, namespace) for one in objects]})
-        told = installed.kubectl(
-            "create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-", stdin=text, check=False
-        )
-        assert told.code == 0, told.output[-2000:]
+    accepts(installed, namespace, older)
+    accepts(installed, namespace, [one for job in CORPUS.values() for one in migrate(job).objects])
+
+
+def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(installed: Cluster, namespace: str) -> None:
+    jobsets, jobs = [], []
+    for job in CORPUS.values():
+        *runtimes, trainjob = migrate(job).objects
+        shipped = trainjob["spec"].get("runtimeRef", {}).get("name", "").removesuffix("-distributed")
+        if trainjob["kind"] != "TrainJob" or (not runtimes and shipped not in FRAMEWORKS.values()):
+            continue  # a runtime, or on one that is not known here
+        jobset = rendered(placed(trainjob, namespace), *(runtimes or [shipped_runtime(shipped)]))
+        del jobset["metadata"]["ownerReferences"]
+        jobsets.append({**jobset, "metadata": {**jobset["metadata"], "namespace": namespace}})
+        jobs += jobs_of(jobset)
+    assert len(jobsets) > 35
+    accepts(installed, namespace, jobsets)
+    accepts(installed, namespace, jobs)
+
+
+def test_jobset_gives_master_and_workers_the_ranks_that_they_had(installed: Cluster, namespace: str) -> None:
+    runtime, trainjob = migrate(CORPUS["pytorch-master-differs"]).objects
+    jobset = rendered(placed(trainjob, namespace), runtime)
+    name = jobset["metadata"]["name"]
+    jobset["metadata"] = {"name": name, "namespace": namespace}
+    installed.apply(jobset)
+
+    def pods() -> list[dict[str, Any]]:
+        selector = f"--selector=jobset.sigs.k8s.io/jobset-name={name}"
+        found: list[dict[str, Any]] = installed.get(f"--namespace={namespace}", "pods", selector)["items"]
+        return found
+
+    wait_for("four pods", lambda: len(pods()) == 4, seconds=60)
+    ranks = {
+        pod["spec"]["hostname"]: pod["metadata"]["annotations"]["jobset.sigs.k8s.io/job-global-index"] for pod in pods()
+    }
+    workers = {f"{name}-worker-{index}-0": str(index + 1) for index in range(3)}
+    assert ranks == {f"{name}-master-0-0": "0", **workers}
+    assert {pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] for pod in pods()} == {name}
+    assert {pod["spec"]["subdomain"] for pod in pods()} == {name}
 
 
 def test_a_tenant_moves_jobs_of_their_own(

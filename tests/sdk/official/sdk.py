@@ -53,6 +53,7 @@ from kubeflow.trainer.options import *
 )
 PYTHON = OFFICIAL.python
 
+
 class SdkError(AssertionError):
     """A cell raised what the test did not ask for."""
 

@@ -196,7 +196,7 @@ def test_a_clusters_jobs_are_listed_in_the_order_to_go(served: Served, capsys: P
     assert main(command) == 1
     text = capsys.readouterr().out
     assert "in queue user-queue: it lines up anew" in text
-    assert "PyTorchJob vision/resnet-cifar on torch-distributed" in text
+    assert "PyTorchJob vision/resnet-cifar on torch-distributed; changes spec, spec.pytorchReplicaSpecs.Master" in text
 
 
 def test_only_a_namespace_is_looked_at_unless_all_are_wanted(served: Served, capsys: Printed) -> None:

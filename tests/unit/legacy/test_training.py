@@ -206,6 +206,12 @@ def test_a_job_that_is_over_expires() -> None:
     assert look(PYTORCH, tree, after=timedelta(hours=1)).expired
 
 
+def test_a_job_that_the_old_operator_failed_without_a_completion_time_expires() -> None:
+    tree = with_status(job(PYTORCH, {"Master": 1}, policy={"ttlSecondsAfterFinished": 60}), names.FAILED)
+    tree["status"]["conditions"][-1]["lastTransitionTime"] = ago(1)
+    assert look(PYTORCH, tree).expired
+
+
 def test_nothing_changes_once_a_job_has_failed() -> None:
     tree = with_status(TORCH, names.FAILED, completionTime=ago(1))
     assert look(PYTORCH, tree, pod(PYTORCH, "master-0", "Succeeded", code=0)) == Decision()

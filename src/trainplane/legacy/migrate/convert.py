@@ -22,6 +22,8 @@ from trainplane.api.legacy.paddlejob import PaddleJob
 from trainplane.api.legacy.pytorchjob import PyTorchJob
 from trainplane.api.legacy.tfjob import TFJob
 from trainplane.api.legacy.xgboostjob import XGBoostJob
+from trainplane.legacy.decision import Settings
+from trainplane.legacy.judgement import problems
 from trainplane.legacy.migrate import run_policy, torch
 from trainplane.legacy.migrate.draft import begin
 from trainplane.legacy.migrate.mpi import take_mpi, take_v1
@@ -34,6 +36,7 @@ from trainplane.legacy.migrate.roles import roles_of
 from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name
 from trainplane.legacy.migrate.tensorflow import take_tensorflow
 from trainplane.legacy.mpi.conversion import converted
+from trainplane.legacy.mpi.judgement import problems as mpi_problems
 from trainplane.render.findings import Finding, written
 
 if TYPE_CHECKING:
@@ -74,6 +77,7 @@ def migrate(source: Any, *, gang: str = "", initializers: str = names.INITIALIZE
             return migrate_older(source, initializers=initializers)
         kind, source = _read_source(source)
         job = _served(kind, source)
+        _judge(kind, job)
         draft = _draft(kind, job, gang)
         if job is not source:
             take_v1(trees.fields(source, "spec"), draft)
@@ -104,12 +108,19 @@ def _served(kind: Kind, source: Tree) -> Tree:
     return {**turned, "metadata": trees.fields(source, "metadata")}
 
 
+def _judge(kind: Kind, job: Tree) -> None:
+    """Judge a job as it is judged where it is served: what has no pods there has none here."""
+    found = mpi_problems(job) if kind is kinds.MPI else problems(kind, job, None, Settings())
+    if found:
+        raise RefusedError(found)
+
+
 def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     framework = FRAMEWORKS[kind.name]
     draft = begin(kind, source, framework=framework, shipped=shipped_name(framework))
     spec = trees.fields(source, "spec")
     roles = roles_of(kind, source, draft)
-    backoff = run_policy.backoff_limit(source)
+    backoff = trees.number(spec, "runPolicy", "backoffLimit")
     if kind is kinds.MPI:
         take_mpi(spec, roles, draft, backoff=backoff)
     elif kind is kinds.TENSORFLOW:

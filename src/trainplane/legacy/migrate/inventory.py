@@ -44,8 +44,8 @@ class Entry:
     """The queue of Kueue's that it is in."""
     runtime: str = ""
     """The shipped runtime that its TrainJob would run on; empty if it would have one of its own, or names one."""
-    changes: int = 0
-    """How many of its fields would say something else, or nothing."""
+    changes: tuple[str, ...] = ()
+    """Its fields that would say something else, or nothing."""
     refused: tuple[Finding, ...] = ()
 
 
@@ -59,7 +59,7 @@ def entry_of(source: Any, *, gang: str = "", initializers: str = names.INITIALIZ
         moved = migrate(source, gang=gang, initializers=initializers)
     except RefusedError as error:
         return Entry(kind, namespace, name, "stays", queue, refused=error.findings)
-    changes = sum(note.outcome != "carried" for note in moved.notes)
+    changes = tuple(sorted({note.field for note in moved.notes if note.outcome != "carried"}))
     return Entry(kind, namespace, name, _turn(source), queue, _shipped(moved), changes)
 
 

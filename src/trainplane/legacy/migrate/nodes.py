@@ -62,6 +62,8 @@ def _take_alike(roles: list[Role], draft: Draft, backoff: int | None, nproc: str
         has_master=first.type == old.MASTER,
     )
     job = replicated_job(first, names.JOB_NODE, draft, trains=True, backoff=backoff, pods=count)
+    for role in roles[1:]:
+        draft.put(f"{role.path}.restartPolicy", f"as {first.type}'s")
     draft.jobs, draft.order = [lifted(job)], (names.JOB_NODE,)
     lift(first, draft, variables_of(kind, meeting))
     draft.trainer["numNodes"] = count
@@ -99,8 +101,6 @@ def settle(draft: Draft) -> None:
 def _take_ranked(roles: list[Role], draft: Draft, backoff: int | None, nproc: str) -> None:
     kind = draft.kind
     master, workers = roles[0], roles[1]
-    if master.count != 1:
-        raise RefusedError([Finding(f"{master.path}.replicas", "must be 1: the others look up to one master")])
     job = f"$({_JOBSET_NAME})"
     hosts = (f"{job}-master-0-0.{job}", *(f"{job}-worker-{index}-0.{job}" for index in range(workers.count)))
     meeting = Meeting(

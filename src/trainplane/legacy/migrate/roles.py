@@ -16,12 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.api.bounds import MOST_PODS
 from trainplane.api.legacy import names as old
 from trainplane.api.patches import PodSpecPatch
-from trainplane.legacy.migrate.outcome import RefusedError
-from trainplane.render.findings import Finding
-from trainplane.render.pipeline import too_many_pods
 
 if TYPE_CHECKING:
     from trainplane.api.legacy.kinds import Kind
@@ -68,49 +64,23 @@ class Role:
 
 
 def roles_of(kind: Kind, job: Tree, draft: Draft) -> list[Role]:
-    """Return the roles of a job in the order of its kind's types; roles without a pod are left out.
-
-    Raises:
-        RefusedError: the replica specs have no pods, too many, or not the form of any.
-    """
+    """Return the roles of a job in the order of its kind's types; roles without a pod are left out."""
     at = f"spec.{kind.specs}"
-    main = "" if kind.name == old.MPI_JOB else kind.container
-    known = {one.lower(): one for one in kind.types}
-    specs: Tree = {}
-    for written, spec in trees.fields(job, "spec", kind.specs).items():
-        replica_type = known.get(written.lower())
-        if replica_type is None:
-            problem = f"is no replica type of {kind.name}: write {' or '.join(kind.types)}"
-            raise RefusedError([Finding(f"{at}.{written[:63]}", problem)])
-        specs[replica_type] = spec
-    roles = [_role(kind, one, specs[one], f"{at}.{one}", main) for one in kind.types if one in specs]
+    specs = {key.lower(): value for key, value in trees.fields(job, "spec", kind.specs).items()}
+    found = [(one, specs[one.lower()]) for one in kind.types if one.lower() in specs]
+    roles = [_role(kind, replica_type, spec, f"{at}.{replica_type}") for replica_type, spec in found]
     for role in roles:
         _note_template(role, draft)
-    pods = sum(role.count for role in roles)
-    if pods > MOST_PODS:
-        raise RefusedError([too_many_pods(at, pods, MOST_PODS)])
-    if not pods:
-        raise RefusedError([Finding(at, "comes to no pod: a TrainJob has one node or more", "Required")])
     return [role for role in roles if role.count]
 
 
-def _role(kind: Kind, replica_type: str, spec: Tree, path: str, main: str) -> Role:
-    count = spec.get("replicas", 1)
-    if count < 0:
-        raise RefusedError([Finding(f"{path}.replicas", "must be a number of pods, 0 or more")])
-    restart = spec.get("restartPolicy") or kind.restart_of(replica_type)
-    if restart not in old.RESTART_POLICIES:
-        problem = f"must be {', '.join(old.RESTART_POLICIES[:-1])} or {old.RESTART_POLICIES[-1]}"
-        raise RefusedError([Finding(f"{path}.restartPolicy", problem)])
+def _role(kind: Kind, replica_type: str, spec: Tree, path: str) -> Role:
     template = trees.fields(spec, "template")
     containers = trees.entries(template, "spec", "containers")
-    meant = [one for one in containers if one.get("name") == main]
-    if not main:
-        meant = containers[:1]
-    if not meant:
-        place = f"{path}.template.spec.containers"
-        raise RefusedError([Finding(place, f"must have a container {main}, which trains", "Required")])
-    return Role(replica_type, path, count, restart, template, meant[0])
+    # MPI's processes begin in the first, whatever its name
+    named = containers if kind.name == old.MPI_JOB else [one for one in containers if one.get("name") == kind.container]
+    restart = spec.get("restartPolicy") or kind.restart_of(replica_type)
+    return Role(replica_type, path, spec.get("replicas", 1), restart, template, named[0])
 
 
 def _note_template(role: Role, draft: Draft) -> None:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.legacy import names as old
-from trainplane.legacy.migrate.outcome import RefusedError
-from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,10 +29,7 @@ _CLEANING: Final = {
 def take_run_policy(policy: Tree, draft: Draft, *, gang: str, pods: int) -> None:
     """Carry over runPolicy; `gang` is the scheduler that the old operator was told to use, `pods` how many there are.
 
-    `backoffLimit` belongs to how pods start again (`backoff_limit`) and is only known here.
-
-    Raises:
-        RefusedError: a field says what no TrainJob can do.
+    How often pods may fail belongs to how they start again (`roles`).
     """
     for name, value in sorted(policy.items()):
         if name != "schedulingPolicy":
@@ -42,18 +37,6 @@ def take_run_policy(policy: Tree, draft: Draft, *, gang: str, pods: int) -> None
     scheduling = trees.fields(policy, "schedulingPolicy")
     if scheduling:
         _take_scheduling(scheduling, draft, gang, pods)
-
-
-def backoff_limit(job: Tree) -> int | None:
-    """Return how often pods may fail before the job does, if it says so.
-
-    Raises:
-        RefusedError: it is less than none.
-    """
-    said = trees.number(job, "spec", "runPolicy", "backoffLimit")
-    if said is not None and said < 0:
-        raise RefusedError([Finding(f"{_AT}.backoffLimit", "must be a number of restarts, 0 or more")])
-    return said
 
 
 def _suspend(value: Any, draft: Draft) -> None:
@@ -64,20 +47,15 @@ def _suspend(value: Any, draft: Draft) -> None:
 def _managed_by(value: Any, draft: Draft) -> None:
     if value == draft.kind.managed_by:
         draft.put(f"{_AT}.managedBy", f"{names.MANAGED_BY_TRAINER} is a TrainJob's default")
-    elif value == old.MANAGED_BY_MULTIKUEUE:
+    else:
         draft.spec["managedBy"] = value
         draft.put(f"{_AT}.managedBy")
-    else:
-        problem = f"must be {draft.kind.managed_by} or {old.MANAGED_BY_MULTIKUEUE}"
-        raise RefusedError([Finding(f"{_AT}.managedBy", problem)])
 
 
 def _clean_pod_policy(value: Any, draft: Draft) -> None:
     """Say what becomes of pods when the training is over. JobSet does what Running says."""
-    path = f"{_AT}.cleanPodPolicy"
-    if value not in _CLEANING:
-        raise RefusedError([Finding(path, f"must be {', '.join(old.CLEAN_POD_POLICIES)}")])
-    draft.note(path, "changed" if _CLEANING[value] else "carried", _CLEANING[value])
+    text = _CLEANING[value or old.CLEAN_NONE]
+    draft.note(f"{_AT}.cleanPodPolicy", "changed" if text else "carried", text)
 
 
 def _ttl(value: Any, draft: Draft) -> None:

@@ -31,7 +31,7 @@ def take_tensorflow(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int
     """Make the jobs of the runtime; TF_CONFIG tells every task where the others are, as before.
 
     Raises:
-        RefusedError: the number of workers may change while they train, or a task is there twice.
+        RefusedError: the number of workers may change while they train, or there are two chiefs.
     """
     if spec.get("enableDynamicWorker"):
         problem = (
@@ -42,9 +42,6 @@ def take_tensorflow(spec: Tree, roles: list[Role], draft: Draft, *, backoff: int
     if "enableDynamicWorker" in spec:
         draft.put("spec.enableDynamicWorker", "the nodes of a TrainJob are fixed anyway")
     types = {role.type for role in roles}
-    if {old.CHIEF, old.MASTER} <= types:
-        problem = "cannot stand beside Chief: both are TensorFlow's chief. Leave one out"
-        raise RefusedError([Finding(f"spec.{draft.kind.specs}.{old.MASTER}", problem)])
     if types == {old.WORKER}:
         take_nodes(roles, draft, backoff=backoff)
     else:
@@ -79,8 +76,6 @@ def _take_tasks(roles: list[Role], draft: Draft, backoff: int | None) -> None:
 def _take_success(spec: Tree, types: set[str], draft: Draft) -> None:
     said = spec.get("successPolicy") or old.SUCCESS_DEFAULT
     place = "spec.successPolicy"
-    if said not in {old.SUCCESS_DEFAULT, old.SUCCESS_ALL_WORKERS}:
-        raise RefusedError([Finding(place, f'must be "" or {old.SUCCESS_ALL_WORKERS}')])
     ends = "chief" if types & {old.CHIEF, old.MASTER} else "worker"
     if len(types) > 1:
         draft.jobset["successPolicy"] = {"operator": "All", "targetReplicatedJobs": [ends]}
