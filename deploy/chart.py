@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from deploy import hub_rbac, rbac
+from trainplane.api.legacy.kinds import BY_PLURAL
 
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 TEMPLATES: Final = Path("charts/trainplane/templates")
@@ -49,6 +50,7 @@ OWN_IMAGES: Final = {
 def files() -> dict[Path, str]:
     """Return every generated file of the chart, by its path in the repository."""
     made = {TEMPLATES / "_rules.tpl": _rules(), hub_rbac.PATH: hub_rbac.text()}
+    made[hub_rbac.LEGACY_PATH] = hub_rbac.legacy_text()
     for path in sorted((REPOSITORY / "manifests/crds").glob("*.yaml")):
         made[TEMPLATES / "crds" / path.name] = conditional(path, ".Values.crds.enabled", kept_crd(path))
     for path in sorted((REPOSITORY / "runtimes").glob("*.yaml")):
@@ -170,8 +172,31 @@ def _ports(comment: str, value: str) -> tuple[str, str]:
     return head + "".join(port % one for one in usual), head + each + port % "{{ . }}" + "        {{- end }}\n"
 
 
+_KINDS: Final = 'include "trainplane.hubKinds" .'
+"""Gives the older kinds that the hub looks after, with commas; empty if there are none."""
+
+
+def _with_kinds(line: str, indent: int) -> str:
+    """Return a line that is only there with older kinds, which are `.` in it."""
+    lines = (f"{{{{- with {_KINDS} }}}}", line, "{{- end }}")
+    return "".join(f"{' ' * indent}{one}\n" for one in lines)
+
+
 _HUB: Final = {
-    "front": (_IMAGE_OF_HUB,),
+    "front": (
+        _IMAGE_OF_HUB,
+        (
+            "trainplane.hub.front]\n",
+            "trainplane.hub.front]\n" + _with_kinds('args: ["--legacy-kinds={{ . }}"]', indent=10),
+        ),
+    ),
+    "legacy-rbac": (
+        (f"[{', '.join(BY_PLURAL)}]", f"[{{{{ {_KINDS} }}}}]"),
+        (
+            "".join(map(hub_rbac.parts_of, BY_PLURAL)),
+            f'  {{{{- range splitList "," ({_KINDS}) }}}}\n{hub_rbac.parts_of("{{ . }}")}  {{{{- end }}}}\n',
+        ),
+    ),
     "network-policy": (
         _ports("of the hub's API server", "networkPolicy.apiServerPorts"),
         _ports("of the workers' API servers", "hub.workerPorts"),
@@ -180,7 +205,11 @@ _HUB: Final = {
     "server": (
         _IMAGE_OF_HUB,
         ("storage: 10Gi", "storage: {{ .Values.hub.storage.size }}"),
-        ("- --data=/data\n", f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n"),
+        (
+            "- --data=/data\n",
+            f"- --data=/data\n            - --kueue-namespace={_KUEUE}\n"
+            + _with_kinds("- --legacy-kinds={{ . }}", indent=12),
+        ),
         ("--keep-job-bytes=256Mi", "--keep-job-bytes={{ .Values.hub.keepJobBytes }}"),
         ("--keep-total-bytes=8Gi", "--keep-total-bytes={{ .Values.hub.keepTotalBytes }}"),
         ("--keep-finished=14d", "--keep-finished={{ .Values.hub.keepFinished }}"),
@@ -208,8 +237,12 @@ def _hub(path: Path, plain_text: str) -> str:
                 f"{source(path)}: has no {plain!r}, which the chart's values decide: change deploy/chart.py"
             )
         text = text.replace(plain, templated)
-    switch = {"alerts": "prometheusRule", "network-policy": "networkPolicy"}.get(path.stem)
-    condition = f"and .Values.hub.enabled .Values.{switch}.enabled" if switch else ".Values.hub.enabled"
+    switch = {
+        "alerts": ".Values.prometheusRule.enabled",
+        "network-policy": ".Values.networkPolicy.enabled",
+        "legacy-rbac": f"({_KINDS})",
+    }.get(path.stem)
+    condition = f"and .Values.hub.enabled {switch}" if switch else ".Values.hub.enabled"
     return conditional(path, condition, text)
 
 

@@ -1,8 +1,8 @@
 """What the hub server and its fronts may do on the hub: one line for each thing that they ask, with the reason.
 
-`manifests/hub/rbac.yaml` is written from it, and the chart's template from that. `tests/install/fleet` compares these
-lines with the API server's audit log, as `tests/install` does with the operator's. What is read of workers is read as
-MultiKueue's own user: `manifests/hub/worker-role.yaml`.
+`manifests/hub/rbac.yaml` is written from it, `manifests/hub/legacy-rbac.yaml` for older kinds of jobs, and the chart's
+templates from those. `tests/install/fleet` compares these lines with the API server's audit log, as `tests/install`
+does with the operator's. What is read of workers is read as MultiKueue's own user: `manifests/hub/worker-role.yaml`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from typing import Any, Final
 import yaml
 
 from deploy.rbac import TRAINER, Grant
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.legacy.kinds import BY_PLURAL
+from trainplane.api.names import HUB_GROUP
+from trainplane.hub.apiserver.discovery import SUBRESOURCES
 
 PATH: Final = Path("manifests/hub/rbac.yaml")
+LEGACY_PATH: Final = Path("manifests/hub/legacy-rbac.yaml")
 NAMESPACE: Final = "trainplane-hub"
 SERVER: Final = "trainplane-hub"
 FRONT: Final = "trainplane-hub-front"
@@ -85,6 +90,17 @@ ROLES: Final = (
 )  # fmt: skip
 """All that they do; what is not here, they cannot do."""
 
+LEGACY: Final = Role(
+    "What the server reads of the older kinds of jobs. Take out what is not among its --legacy-kinds",
+    f"{SERVER}-legacy",
+    (SERVER,),
+    (
+        Grant("Where every job is: mirrored, and read anew for each answer", "hub", legacy_names.GROUP,
+              tuple(BY_PLURAL), ("get", "watch"), seldom=_UNSTREAMED),
+    ),
+)  # fmt: skip
+"""What the server does beside it where older kinds are enabled."""
+
 
 def text() -> str:
     """Return the file with the accounts, the roles and who has them."""
@@ -98,6 +114,23 @@ def text() -> str:
         "# Who may read the server's metrics: bind it to Prometheus' account. They name clusters.\n" + _dump(reader)
     )
     return "---\n".join(parts)
+
+
+def legacy_text() -> str:
+    """Return the file with what the server and its users need for older kinds of jobs."""
+    users = _object("ClusterRole", f"{SERVER}-legacy-view")
+    users["metadata"]["labels"] = {f"{_RBAC}/aggregate-to-{name}": "true" for name in ("view", "edit", "admin")}
+    jobs = {"apiGroups": [HUB_GROUP], "resources": list(BY_PLURAL), "verbs": ["get", "list"]}
+    head = f"# Written by `make manifests` from deploy/hub_rbac.py: change that.\n{_role(LEGACY)}"
+    why = "# For users: who may look into a namespace's pods may look at its dispatched jobs (user-roles.yaml).\n"
+    rules = _indented(_dump([jobs])) + "".join(map(parts_of, BY_PLURAL))
+    return "---\n".join([head, _dump(_binding(LEGACY)), f"{why}{_dump(users)}rules:\n{rules}"])
+
+
+def parts_of(plural: str) -> str:
+    """Return the rule with which users read what there is of a kind's jobs."""
+    parts = [f"{plural}/{part}" for part in SUBRESOURCES]
+    return _indented(_dump([{"apiGroups": [HUB_GROUP], "resources": parts, "verbs": ["get"]}]))
 
 
 def _role(role: Role) -> str:

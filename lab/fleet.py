@@ -237,9 +237,16 @@ def credential(worker: Cluster) -> str:
 
 def rights() -> list[dict[str, Any]]:
     """Return what the pages apply, under names of the lab's own: tests apply the pages' too, and delete them."""
-    found = documents(
-        REPOSITORY / "examples/multikueue/worker-access.yaml", REPOSITORY / "manifests/hub/worker-role.yaml"
-    )
+    return _own("examples/multikueue/worker-access.yaml", "manifests/hub/worker-role.yaml")
+
+
+def legacy_rights() -> list[dict[str, Any]]:
+    """Return what the same user needs beside it where the hub dispatches older kinds of jobs."""
+    return _own("examples/multikueue/worker-legacy-access.yaml")
+
+
+def _own(*files: str) -> list[dict[str, Any]]:
+    found = documents(*(REPOSITORY / file for file in files))
     for tree in found:
         for named in (tree["metadata"], tree.get("roleRef", {}), *tree.get("subjects", ())):
             if named:

@@ -34,11 +34,16 @@ FRONT_ACCOUNT = "trainplane-hub-front"
 _READY_SECONDS = 90
 
 
-def install(cluster: Cluster, *flags: str) -> None:
-    """Start the hub server, make its API part of the cluster's and wait until it answers through the API server."""
+def install(cluster: Cluster, *flags: str, older: tuple[str, ...] = ()) -> None:
+    """Start the hub server, make its API part of the cluster's and wait until it answers through the API server.
+
+    `older` are the plurals of older kinds of jobs that it looks after, with the rights that this takes.
+    """
     for namespace in (NAMESPACE, KUEUE_NAMESPACE):
         cluster.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     cluster.apply(*documents(REPOSITORY / "manifests/hub/rbac.yaml"))
+    if older:
+        cluster.apply(*documents(REPOSITORY / "manifests/hub/legacy-rbac.yaml"))
     command = [
         *(sys.executable, "-m", "trainplane.hub"),
         f"--kubeconfig={accounts.kubeconfig(cluster, NAMESPACE, ACCOUNT)}",
@@ -46,6 +51,7 @@ def install(cluster: Cluster, *flags: str) -> None:
         f"--namespace={NAMESPACE}",
         f"--tls-cert-dir={_certificates(cluster)}",
         f"--listen={cluster.address}:{PORT}",
+        f"--legacy-kinds={','.join(older)}",
         *flags,
     ]
     cluster.start(ENGINE, command, {"PYTHONPATH": str(REPOSITORY / "src")})

@@ -26,6 +26,7 @@ FRAMEWORKS = {
     "batch/job": "job",
     "jobset.x-k8s.io/jobset": "jobset",
     "trainer.kubeflow.org/trainjob": "trainjob",
+    **{f"kubeflow.org/{kind}": kind for kind in ("pytorchjob", "tfjob", "xgboostjob", "paddlejob", "jaxjob", "mpijob")},
 }
 """Kueue's name of a framework → the stem of its webhooks' names."""
 _CONVERTED = ("localqueues", "clusterqueues", "cohorts", "workloads", "multikueueclusters")

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 AUDIT = REPOSITORY / "build" / "audit"
 SUITES = ("e2e", "fleet", "integration", "legacy", "security", "sdk")
-ROLES = tuple(REPOSITORY / "manifests" / name for name in ("base/rbac/roles.yaml", "hub/rbac.yaml", "legacy/rbac.yaml"))
+ROLES = tuple(
+    REPOSITORY / "manifests" / name
+    for name in ("base/rbac/roles.yaml", "hub/rbac.yaml", "hub/legacy-rbac.yaml", "legacy/rbac.yaml")
+)
 
 
 @pytest.fixture(scope="module")

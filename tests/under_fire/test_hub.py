@@ -295,7 +295,8 @@ async def test_a_fleet_that_is_well_is_not_asked_again_and_again(tmp_path: Path)
         async with asyncio.timeout(PATIENCE):
             await collector.looked.wait()
             first = collector.mirrors["worker0"]
-            for reflector in (*reflectors, *(mirror.reflector for mirror in collector.mirrors.values())):
+            of_pods = [reflector for mirror in collector.mirrors.values() for reflector in mirror.reflectors]
+            for reflector in (*reflectors, *of_pods):
                 await reflector.synced.wait()
             synced = clock.monotonic()
             await until(lambda: clock.monotonic() > synced + 10 * settings.interval)  # a look may have been under way

@@ -156,3 +156,12 @@ annotations:
 {{- end }}
 {{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}
 {{- end }}
+
+{{- /* The older kinds of jobs that the hub looks after, with commas: older TrainJobs are seen as what they become. */ -}}
+{{- define "trainplane.hubKinds" -}}
+{{- $kinds := list -}}
+{{- range (.Values.manager.config.legacy).kinds -}}
+{{- if not (hasPrefix "v2alpha1" .) -}}{{- $kinds = append $kinds . -}}{{- end -}}
+{{- end -}}
+{{- join "," $kinds -}}
+{{- end -}}

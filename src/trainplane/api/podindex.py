@@ -1,23 +1,26 @@
-"""Where a pod stands in its TrainJob, by what JobSet and the Job controller write on it."""
+"""Where a pod stands in its job, by what JobSet, the Job controller and the older operators write on it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trainplane.api import names
+from trainplane.api.legacy import names as legacy_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _DIGITS: Final = 10
 """Of the largest index or count that is one."""
+STEP_LABELS: Final = (names.LABEL_REPLICATED_JOB, legacy_names.LABEL_REPLICA_TYPE, legacy_names.LABEL_JOB_ROLE)
+"""What may tell which part of a job a pod is, the first that is there: an MPIJob's pods have the role alone."""
 
 
 class PodIndex(NamedTuple):
-    """What a pod is within its TrainJob; a pod that takes another's place has the same."""
+    """What a pod is within its job; a pod that takes another's place has the same."""
 
     replicated_job: str
-    """`node`, `launcher`, `dataset-initializer`, ...; empty for a pod of no JobSet."""
+    """`node`, `launcher`, `dataset-initializer`, `master`, ...; empty for a pod of no job."""
     job_index: int
     """The number of the Job within the replicated job."""
     completion_index: int
@@ -28,9 +31,9 @@ def read_index(labels: Mapping[str, Any], annotations: Mapping[str, Any]) -> Pod
     """Return the index that a pod's labels and annotations tell."""
     key = names.ANNOTATION_COMPLETION_INDEX  # an annotation; since Kubernetes 1.28 a label too
     return PodIndex(
-        str(labels.get(names.LABEL_REPLICATED_JOB) or ""),
+        next((str(labels[label]) for label in STEP_LABELS if labels.get(label)), ""),
         as_number(labels.get(names.LABEL_JOB_INDEX)),
-        as_number(annotations.get(key) or labels.get(key)),
+        as_number(annotations.get(key) or labels.get(key) or labels.get(legacy_names.LABEL_REPLICA_INDEX)),
     )
 
 

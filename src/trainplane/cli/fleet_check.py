@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Look at the hub and at every worker of MultiKueue and say what would stop a job there: connections, credentials,
-versions, runtimes that differ (with the difference), namespaces, queues, priority classes and, with --trainjob, the
-secrets, config maps and claims that its pods name and whether the quota could ever hold it. Reads only.
+versions, runtimes that differ (with the difference), namespaces, queues, priority classes and, with --job, the secrets,
+ config maps and claims that its pods name and whether the quota could ever hold it. Reads only.
 """
 _EPILOG = "Exit code: 0 nothing would stop a job; 1 something would, or could not be seen; 2 the hub cannot be asked."
 
@@ -35,7 +35,7 @@ _CLOSING: tuple[tuple[tuple[Level | None, ...], str, str], ...] = (
     (("unseen",), "yellow", "Not everything could be seen on"),
     ((None, "warns"), "green", "Nothing would stop a job on"),
 )
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?")
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?){0,2}")
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,8 +45,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--trainjob",
-        metavar="FILE|NS/NAME",
-        help="also judge the way of this TrainJob: a manifest (- for standard input), or one of the hub's",
+        "--job",
+        metavar="FILE|[KIND/]NS/NAME",
+        help="also judge the way of this job: a manifest (- for standard input), or one of the hub's: a TrainJob, or "
+        "of another KIND, as in pytorchjob/team/mnist",
     )
     parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
     add_connection(parser)
@@ -59,7 +61,7 @@ def run(given: argparse.Namespace) -> int:
     async def look(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> Report:
         from trainplane.hub.check.judge import check  # noqa: PLC0415 heavy
 
-        job = await _trainjob(given.trainjob, hub) if given.trainjob else None
+        job = await _job(given.trainjob, hub) if given.trainjob else None
         return await check(hub, workers, trainjob=job, admin_clients=admin_clients)
 
     report = ask(look, given)
@@ -118,10 +120,11 @@ def _show_finding(finding: Finding, indent: int, output: Output) -> None:
     output.item("→", "cyan", "", finding.remedy, indent=indent + 2)
 
 
-async def _trainjob(named: str, hub: Client) -> dict[str, Any]:
-    from trainplane.hub.check.gather import trainjob_named  # noqa: PLC0415 heavy
+async def _job(named: str, hub: Client) -> dict[str, Any]:
+    from trainplane.hub.check.gather import job_named  # noqa: PLC0415 heavy
     from trainplane.hub.check.needs import read_manifest  # noqa: PLC0415 heavy
     from trainplane.hub.errors import ManifestError  # noqa: PLC0415 heavy
+    from trainplane.hub.kinds import KINDS, TRAIN_JOB  # noqa: PLC0415 heavy
 
     try:
         text = _manifest(named)
@@ -131,12 +134,16 @@ async def _trainjob(named: str, hub: Client) -> dict[str, Any]:
         return read_manifest(text, hub.namespace, "standard input" if named == "-" else named)
     if not _NAME.fullmatch(named):
         raise ManifestError(f"--trainjob {named!r} is neither a file nor NAMESPACE/NAME")
-    namespace, _, name = named.rpartition("/")
-    return await trainjob_named(hub, namespace or hub.namespace, name)
+    place, _, name = named.rpartition("/")
+    word, _, namespace = place.rpartition("/")
+    by_word = {kind.name.lower(): kind for kind in KINDS.values()}
+    if word and word not in by_word:
+        raise ManifestError(f"--job {named!r}: {word!r} is no kind of jobs: these are {', '.join(by_word)}")
+    return await job_named(hub, namespace or hub.namespace, name, by_word.get(word, TRAIN_JOB))
 
 
 def _manifest(named: str) -> str | None:
-    """Return the text of a manifest, None if it is the name of a TrainJob that was given."""
+    """Return the text of a manifest, None if it is the name of a job that was given."""
     if named == "-":
         return sys.stdin.read()
     path = Path(named)

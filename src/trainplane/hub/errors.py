@@ -2,7 +2,7 @@
 
 ```
 HubError
-├── NoSuchTrainJobError       the hub has no TrainJob of that name                                     user
+├── NoSuchJobError            the hub has no job of that kind and name                                 user
 ├── NotPlacedError            the TrainJob is on no worker, so there is nothing to see yet  retryable  cluster
 ├── NotAHubError              the cluster has no MultiKueue: probably another context is meant         user
 ├── NoSuchWorkerError         no MultiKueueCluster has that name                                       user
@@ -17,7 +17,7 @@ HubError
 ├── RecordError               a record on the volume is damaged, or of a newer release                 admin
 ├── FullError                 the volume has no room for more, and nothing may go           retryable  admin
 ├── NotKeptError              a job's logs went by retention while something was added to them         ours
-├── PodRefusedError           a pod is not such as a JobSet's Job makes: nothing of it is kept         user
+├── PodRefusedError           a pod is not such as an operator makes: nothing of it is kept            user
 └── FrontProxyChangedError    the authority that signs for the API server is another one    retryable  cluster
 ```
 
@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal, TypeAlias
 
+from trainplane.api import names
+
 Whose: TypeAlias = Literal["user", "admin", "cluster", "ours"]
 
 
@@ -39,13 +41,13 @@ class HubError(Exception):
     whose: ClassVar[Whose] = "user"
 
 
-class NoSuchTrainJobError(HubError):
-    """The hub has no such TrainJob."""
+class NoSuchJobError(HubError):
+    """The hub has no such job."""
 
-    def __init__(self, namespace: str, name: str) -> None:
+    def __init__(self, namespace: str, name: str, kind: str = names.TRAIN_JOB) -> None:
         self.namespace = namespace
         self.name = name
-        super().__init__(f"there is no TrainJob {name!r} in namespace {namespace!r} of the hub")
+        super().__init__(f"there is no {kind} {name!r} in namespace {namespace!r} of the hub")
 
 
 class NotPlacedError(HubError):
@@ -155,7 +157,7 @@ class NotKeptError(HubError):
 
 
 class PodRefusedError(HubError):
-    """A pod says of itself what no pod of a TrainJob says."""
+    """A pod says of itself what no pod of a job says."""
 
 
 class FrontProxyChangedError(HubError):

@@ -1,6 +1,6 @@
 """The composition root of the hub server: everything that runs in its process, and what depends on what.
 
-    hub client ─┬─ jobs         TrainJobs and Workloads, mirrored
+    hub client ─┬─ jobs         jobs and Workloads, mirrored
                 ├─ watched      who the workers are, mirrored
                 │    └ workers ─ collector   mirrors every cluster's pods, follows their logs ──► archive (the volume)
                 ├─ authority    who may speak for users; what users may
@@ -82,7 +82,7 @@ class Hub:
         self.watched = Watched(client, clock, namespace=settings.kueue_namespace)
         connect = partial(connect_worker, requested=self.metrics.requested)
         self.workers = Workers(self.watched, namespace=settings.kueue_namespace, connect=connect)
-        self.jobs = Jobs(client, clock)
+        self.jobs = Jobs(client, clock, settings.kinds)
         keeping = CollectorSettings(streams=settings.streams)
         self.collector = LogCollector(client, self.workers, self.jobs, self.archive, clock=clock, settings=keeping)
         for reflector in self.watched.reflectors:

@@ -1,6 +1,6 @@
-"""Where a TrainJob is: on this cluster, waiting on the hub, or on a worker.
+"""Where a job is: on this cluster, waiting on the hub, or on a worker.
 
-The TrainJob itself does not say; its Workload does (`status.clusterName`, `status.nominatedClusterNames`).
+The job itself does not say; its Workload does (`status.clusterName`, `status.nominatedClusterNames`).
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.hub.errors import NoSuchTrainJobError
+from trainplane.hub.errors import NoSuchJobError
+from trainplane.hub.kinds import TRAIN_JOB, kind_of
 from trainplane.kube.errors import NotFoundError
-from trainplane.lifecycle.conditions import conditions_of, finish
-from trainplane.resources import TRAIN_JOBS, WORKLOADS
+from trainplane.resources import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.client import Client
 
 State: TypeAlias = Literal["Local", "Waiting", "Dispatched", "Finished"]
@@ -30,7 +31,7 @@ _ADMITTED_ON: Final = re.compile(r'admitted on "([^"]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where one TrainJob is."""
+    """Where one job is."""
 
     namespace: str
     name: str
@@ -47,7 +48,7 @@ class Placement:
 
 
 def place(job: Tree, workload: Tree | None) -> Placement:
-    """Return where a TrainJob is, by itself and its Workload on the hub."""
+    """Return where a job is, by itself and its Workload on the hub."""
     state, cluster, reason = _judge(job, workload)
     metadata = job["metadata"]
     waits = state == "Waiting"
@@ -63,12 +64,12 @@ def place(job: Tree, workload: Tree | None) -> Placement:
     )
 
 
-async def find(hub: Client, namespace: str, name: str) -> Placement:
-    """Return where a TrainJob is; raises NoSuchTrainJobError."""
+async def find(hub: Client, namespace: str, name: str, kind: JobKind = TRAIN_JOB) -> Placement:
+    """Return where a job is; raises NoSuchJobError."""
     try:
-        job = await hub.get(TRAIN_JOBS, name, namespace)
+        job = await hub.get(kind.resource, name, namespace)
     except NotFoundError as error:
-        raise NoSuchTrainJobError(namespace, name) from error
+        raise NoSuchJobError(namespace, name, kind.name) from error
     return place(job, await workload_of(hub, job))
 
 
@@ -90,11 +91,11 @@ def newest(workloads: Iterable[Tree]) -> Tree | None:
 
 
 def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
-    manager = trees.get(job, "spec", "managedBy") or names.MANAGED_BY_TRAINER
-    if manager != names.MANAGED_BY_MULTIKUEUE:
-        return "Local", None, f"it runs on this cluster: spec.managedBy is {manager}"
+    kind = kind_of(job)
+    if not kind.is_dispatched(job):
+        return "Local", None, f"it runs on this cluster: {kind.field('managedBy')} is {kind.managed_by(job)}"
     cluster = _cluster(workload)
-    end = finish(conditions_of(job))
+    end = kind.end(job)
     if end is not None:
         where = f" on {cluster}" if cluster else ""
         return "Finished", cluster, f"{end['type']}{where}: {end.get('message') or end.get('reason') or ''}"

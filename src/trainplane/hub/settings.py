@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.apiserver.readers import ReaderSettings
+from trainplane.hub.kinds import BY_PLURAL, TRAIN_JOB, JobKind
 from trainplane.hub.logarchive.collector import CollectorSettings
 from trainplane.hub.logarchive.retention import Retention
 from trainplane.hub.workers import NAMESPACE as KUEUE_NAMESPACE
@@ -62,6 +63,8 @@ class Settings:
     """Logs that are followed at once on each cluster; more are read every few seconds."""
     worker_seconds: float = WORKER_SECONDS
     """Seconds that each worker may take to be read for an answer about events or a queue."""
+    kinds: tuple[JobKind, ...] = (TRAIN_JOB,)
+    """The kinds of jobs that are looked after."""
     log_level: str = "info"
     """`debug`, `info`, `warning` or `error`."""
 
@@ -90,6 +93,7 @@ def parse(arguments: Sequence[str]) -> Settings:
         readers=ReaderSettings(flags.readers_per_user, flags.readers_per_namespace, flags.readers),
         streams=flags.streams,
         worker_seconds=flags.worker_timeout,
+        kinds=flags.legacy_kinds,
         log_level=flags.log_level,
     )
 
@@ -101,7 +105,7 @@ def _listen(port: int, host: str | None = None) -> ListenerSettings:
 def _parser() -> argparse.ArgumentParser:
     default = Retention()
     parser = argparse.ArgumentParser(
-        "python -m trainplane.hub", description="Serves hub.trainplane.dev: dispatched TrainJobs seen from the hub."
+        "python -m trainplane.hub", description="Serves hub.trainplane.dev: dispatched jobs seen from the hub."
     )
     parser.add_argument("--data", type=Path, required=True, help="folder for kept logs, on a volume")
     parser.add_argument("--kubeconfig", help="the hub's kubeconfig; default: as kubectl, in a pod its service account")
@@ -112,9 +116,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--front-account", help="system:serviceaccount:NAMESPACE:NAME of the fronts, if there are any")
     parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
     parser.add_argument("--metrics", type=address, help="HOST:PORT or :PORT for Prometheus; default: no metrics")
-    parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one TrainJob, 256Mi")
+    parser.add_argument("--keep-job-bytes", type=_bytes, default=default.job_bytes, help="of one job, 256Mi")
     parser.add_argument("--keep-total-bytes", type=_bytes, default=default.total_bytes, help="of all, 8Gi")
-    parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one TrainJob, 65536")
+    parser.add_argument("--keep-job-files", type=int, default=default.job_files, help="of one job, 65536")
     parser.add_argument("--keep-total-files", type=int, default=default.total_files, help="of all, 262144")
     parser.add_argument("--keep-finished", type=_duration, default=default.seconds, help="after the finish, 14d")
     parser.add_argument("--keep-deleted", type=_duration, default=default.deleted_seconds, help="after deletion, 1h")
@@ -126,8 +130,30 @@ def _parser() -> argparse.ArgumentParser:
         "--streams", type=int, default=CollectorSettings().streams, help="logs followed on a cluster, 1024"
     )
     parser.add_argument("--worker-timeout", type=_duration, default=WORKER_SECONDS, help="that a worker may take, 10s")
+    add_kinds(parser)
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     return parser
+
+
+def add_kinds(parser: argparse.ArgumentParser) -> None:
+    """Declare which kinds of jobs there are beside TrainJobs."""
+    parser.add_argument(
+        "--legacy-kinds",
+        metavar="PLURAL,...",
+        type=_kinds,
+        default=(TRAIN_JOB,),
+        help="kinds of kubeflow.org to look after beside TrainJobs, as in pytorchjobs,mpijobs; default: none",
+    )
+
+
+def _kinds(text: str) -> tuple[JobKind, ...]:
+    """Return TrainJobs and the kinds of a list, each once, in the order of the table."""
+    wanted = {word.strip() for word in text.split(",")} - {""}
+    legacy = [kind for kind in BY_PLURAL.values() if kind is not TRAIN_JOB]
+    if unknown := sorted(wanted - {kind.plural for kind in legacy}):
+        there = ", ".join(kind.plural for kind in legacy)
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is no kind of kubeflow.org: these are {there}")
+    return TRAIN_JOB, *(kind for kind in legacy if kind.plural in wanted)
 
 
 def address(text: str) -> str:

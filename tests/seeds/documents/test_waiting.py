@@ -17,9 +17,7 @@ from tests.e2e.shell import API
 from tests.seeds.documents.indentation import indented
 from tests.seeds.documents.promises import ROOT, TABLE, promises
 from tests.seeds.documents.reading import documents, statements
-from trainplane.api.errors import ConfigurationError
 from trainplane.client.errors import TrainplaneError
-from trainplane.operator.settings import parse
 
 if TYPE_CHECKING:
     from tests.e2e.user import User
@@ -46,19 +44,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
     folder, word = UNTRIED[statement]
     files = [path for path in folder.rglob("*") if path.suffix in {".py", ".yaml", ".ipynb"}]
     assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
-
-
-# -- 20 ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["pytorchjobs", "tfjobs", "xgboostjobs", "mpijobs", "paddlejobs", "jaxjobs"])
-def test_jobs_of_v1_are_unknown(user: User, kind: str) -> None:
-    assert "the server doesn't have a resource type" in user.kubectl("get", kind, check=False).stderr
-
-
-def test_the_gate_of_v1_jobs_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="JobManagedBy"):
-        parse(["--feature-gates=JobManagedBy=true"], {})
 
 
 # -- 21 ---------------------------------------------------------------------------------------------------------------

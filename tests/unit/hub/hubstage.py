@@ -19,6 +19,7 @@ from trainplane.hub.apiserver.api import Api
 from trainplane.hub.apiserver.delegated_auth import Access, FrontProxy
 from trainplane.hub.apiserver.serving import Server
 from trainplane.hub.errors import NoSuchWorkerError
+from trainplane.hub.kinds import TRAIN_JOB
 from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.logarchive.collector import CollectorSettings, LogCollector
 from trainplane.hub.logarchive.jobs import Jobs
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.access import User
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
@@ -99,8 +101,9 @@ def reference(resource: Resource, name: str, uid: str) -> dict[str, Any]:
 class HubStage:
     """Use `async with`."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, kinds: tuple[JobKind, ...] = (TRAIN_JOB,), **settings: Any) -> None:
         self.folder = folder
+        self.kinds = kinds
         self.settings = CollectorSettings(**{"interval": 0.05, "flush_interval": 0.05, **settings})
         self.hub = FakeServer()
         self.worker = FakeServer()
@@ -128,7 +131,7 @@ class HubStage:
         """Start the hub server, over what an earlier one left."""
         clock = self.clock
         self.archive = Archive(self.folder / "data", Retention(), clock)
-        self.jobs = Jobs(self.hub_client, clock)
+        self.jobs = Jobs(self.hub_client, clock, self.kinds)
         self.collector = LogCollector(
             self.hub_client,
             self.workers,  # type: ignore[arg-type]

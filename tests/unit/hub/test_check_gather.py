@@ -9,15 +9,22 @@ import pytest
 from tests.unit.hub.check_objects import FakeCluster, content, multikueue, runtime, train_job
 from tests.unit.hub.fakeworker import serving
 from trainplane.hub.check.facts import PERMISSIONS, Permission, Unseen
-from trainplane.hub.check.gather import gather, trainjob_named
+from trainplane.hub.check.gather import gather, job_named
 from trainplane.hub.check.judge import check, judge
-from trainplane.hub.errors import NoSuchTrainJobError, NotAHubError
+from trainplane.hub.errors import NoSuchJobError, NotAHubError
 from trainplane.hub.workers import Workers
 from trainplane.kube.client import Client
 from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.resource import Key
 from trainplane.kube.transport import TransportSettings
-from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, DEPLOYMENTS, MULTIKUEUE_CLUSTERS, SECRETS, TRAIN_JOBS
+from trainplane.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    MULTIKUEUE_CLUSTERS,
+    SECRETS,
+    TRAIN_JOBS,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -214,12 +221,36 @@ async def test_a_cluster_without_multikueue_is_no_hub(fleet: Fleet) -> None:
 
 async def test_a_train_job_is_found_by_name(fleet: Fleet) -> None:
     fleet.hub.put(TRAIN_JOBS, train_job())
-    assert (await trainjob_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
-    with pytest.raises(NoSuchTrainJobError):
-        await trainjob_named(fleet.client, "research", "other")
+    assert (await job_named(fleet.client, "research", "tune"))["spec"]["runtimeRef"] == {"name": "torch"}
+    with pytest.raises(NoSuchJobError):
+        await job_named(fleet.client, "research", "other")
 
 
 async def test_a_different_runtime_is_found_with_its_difference(fleet: Fleet) -> None:
     fleet.worker.put(CLUSTER_TRAINING_RUNTIMES, runtime(image="old"))
     (finding,) = (await check(fleet.client, fleet.workers)).worker("worker1").check("runtimes").findings
     assert "-  image: old" in finding.diff
+
+
+async def test_older_kinds_are_asked_for_where_the_hub_serves_them_and_its_kueue_takes_them(fleet: Fleet) -> None:
+    fleet.hub.apis["kubeflow.org/v1"] = ("pytorchjobs", "tfjobs")
+    fleet.worker.denied = {("pytorchjobs", "create")}
+    text = "integrations: {frameworks: [batch/job, kubeflow.org/pytorchjob]}"
+    settings = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    fleet.hub.put(CONFIG_MAPS, {"metadata": settings, "data": {"controller_manager_config.yaml": text}})
+    (worker,) = (await gather(fleet.client, fleet.workers)).workers
+    assert not isinstance(worker.permissions, Unseen)
+    assert [one for one, allowed in worker.permissions.items() if not allowed] == [
+        Permission("kubeflow.org", "pytorchjobs", "create")
+    ]
+    assert {one.resource for one in worker.permissions if one.group == "kubeflow.org"} == {
+        "pytorchjobs",
+        "pytorchjobs/status",
+    }
+
+
+@pytest.mark.parametrize("text", ["a: [", "- 1", "integrations: {frameworks: batch/job}", "integrations: []", ""])
+async def test_a_configuration_of_kueue_that_is_none_is_as_if_unseen(fleet: Fleet, text: str) -> None:
+    settings = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    fleet.hub.put(CONFIG_MAPS, {"metadata": settings, "data": {"controller_manager_config.yaml": text}})
+    assert (await gather(fleet.client, fleet.workers)).hub.frameworks is None

@@ -155,7 +155,7 @@ def test_a_manifest_gives_its_one_train_job_and_a_namespace() -> None:
     [
         ("a: [", "f.yaml is not YAML"),
         ("", "it has: nothing"),
-        ("kind: Job", r"one TrainJob, it has 0 \(it has: Job\)"),
+        ("kind: Job", r"job of kubeflow.org, it has 0 \(it has: Job\)"),
         ("kind: TrainJob\n---\nkind: TrainJob", "it has 2"),
         ("kind: TrainJob", "no metadata.name"),
     ],

@@ -79,9 +79,9 @@ async def test_a_job_that_the_mirror_does_not_know_yet_is_followed_too(
 ) -> None:
     known, looks = stage.jobs.get, list[str]()
 
-    def get_late(namespace: str, name: str) -> Tree | None:
+    def get_late(namespace: str, name: str, kind: str) -> Tree | None:
         looks.append(name)
-        return known(namespace, name) if len(looks) > 1 else None
+        return known(namespace, name, kind) if len(looks) > 1 else None
 
     stage.put_job(cluster=None)
     await stage.until(lambda: known("team", "x"))

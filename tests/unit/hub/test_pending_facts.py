@@ -20,7 +20,7 @@ from tests.unit.hub.pending_world import (
 )
 from trainplane import resources
 from trainplane.api import names
-from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, UnreadableError
+from trainplane.hub.errors import NoSuchJobError, NoSuchWorkerError, UnreadableError
 from trainplane.hub.pending.explain import answer
 from trainplane.hub.pending.facts import COHORT_LISTS, HOLDERS_ASKED, Facts, gather
 from trainplane.kube.testing.clock import FakeClock
@@ -88,7 +88,7 @@ async def test_the_common_case_is_read_with_twelve_requests() -> None:
 
 async def test_a_job_that_is_not_there() -> None:
     async with FakeServer() as server, server.client() as client:
-        with pytest.raises(NoSuchTrainJobError, match="no TrainJob 'job' in namespace 'team'"):
+        with pytest.raises(NoSuchJobError, match="no TrainJob 'job' in namespace 'team'"):
             await gather(client, "team", "job")
 
 

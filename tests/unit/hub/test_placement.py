@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from trainplane.api import names
-from trainplane.hub.errors import NoSuchTrainJobError
+from trainplane.hub.errors import NoSuchJobError
 from trainplane.hub.placement import Placement, find, newest, place
 from trainplane.kube.testing.server import FakeServer
 from trainplane.resources import TRAIN_JOBS, WORKLOADS
@@ -146,5 +146,5 @@ async def test_find_reads_the_job_and_its_own_workload() -> None:
 
 async def test_find_of_nothing_names_what_is_missing() -> None:
     async with FakeServer() as server, server.client() as hub:
-        with pytest.raises(NoSuchTrainJobError, match="no TrainJob 'tune' in namespace 'research'"):
+        with pytest.raises(NoSuchJobError, match="no TrainJob 'tune' in namespace 'research'"):
             await find(hub, "research", "tune")

@@ -89,7 +89,7 @@ def test_the_table_has_a_cell_for_each_column() -> None:
         ["x", "<none>", "Waiting", "0/0", "60m"],
     ]
     assert table["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
-    assert view.listing(items, "7")["kind"] == "TrainJobList"
+    assert view.listing("TrainJob", items, "7")["kind"] == "TrainJobList"
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,9 @@ def test_events_of_all_clusters_stand_in_the_order_of_time() -> None:
     ],
 )
 def test_which_events_are_about_a_job(kind: str, name: str, *, expected: bool) -> None:
-    about = {"workload": "trainjob-x-1", "pods": frozenset({"x-node-0-0-abcde"}), "steps": frozenset({"node"})}
-    assert view.concerns(event("e", kind, name), "x", **about) is expected  # type: ignore[arg-type]
+    job = {"metadata": {"name": "x"}, "status": {"jobsStatus": [{"name": "node"}]}}
+    pods = frozenset({"x-node-0-0-abcde"})
+    assert view.concerns(event("e", kind, name), job, workload="trainjob-x-1", pods=pods) is expected
 
 
 def test_pods_are_listed_with_their_clusters_and_stay_as_they_were() -> None:

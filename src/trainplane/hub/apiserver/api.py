@@ -7,6 +7,8 @@
     /namespaces/NS/trainjobs/NAME/log       what its pods print and printed (`logquery`)
     /namespaces/NS/trainjobs/NAME/queue     why it waits (`pending`)
 
+and the same for `pytorchjobs` and the other kinds of `kubeflow.org` that an admin enables.
+
 `log` is a name that the API server knows as long-running, which is why a followed log is not cut after a minute.
 """
 
@@ -22,29 +24,29 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 from aiohttp import web
 
-from trainplane.api import tree as trees
 from trainplane.hub.apiserver import logquery, logs, view
 from trainplane.hub.apiserver.delegated_auth import Access
-from trainplane.hub.apiserver.discovery import DOCUMENTS, ROOT, SUBRESOURCES
+from trainplane.hub.apiserver.discovery import ROOT, SUBRESOURCES, documents
 from trainplane.hub.apiserver.following import Follow
 from trainplane.hub.apiserver.readers import Readers
 from trainplane.hub.apiserver.status import warning
-from trainplane.hub.errors import NoLogError, NoSuchTrainJobError, WorkerUnreachableError
+from trainplane.hub.errors import NoLogError, NoSuchJobError, WorkerUnreachableError
+from trainplane.hub.kinds import TRAIN_JOB, is_over, kind_of
 from trainplane.hub.logarchive.collector import HUB
 from trainplane.hub.logarchive.owners import look
 from trainplane.hub.pending import explain as queued
 from trainplane.hub.workers import WORKER_SECONDS, answering
 from trainplane.kube.errors import KubeError, MethodNotAllowedError, NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
-from trainplane.lifecycle.conditions import conditions_of, is_finished
-from trainplane.resources import EVENTS, NAMESPACES, TRAIN_JOBS
+from trainplane.resources import EVENTS, NAMESPACES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     from trainplane.api.tree import Tree
     from trainplane.hub.apiserver.delegated_auth import Authorizer
     from trainplane.hub.apiserver.logquery import LogQuery, Run
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.logarchive.archive import Archive
     from trainplane.hub.logarchive.collector import LogCollector
     from trainplane.hub.logarchive.jobs import Jobs
@@ -70,20 +72,25 @@ class Target(NamedTuple):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    kind: JobKind = TRAIN_JOB
+
+    def __str__(self) -> str:
+        return f"{self.kind.name} {self.namespace}/{self.name}"
 
 
-def target_of(path: str) -> Target:
-    """Return what a path addresses; raises NotFoundError for one that we do not have."""
+def target_of(path: str, kinds: Iterable[JobKind] = (TRAIN_JOB,)) -> Target:
+    """Return what a path addresses; raises NotFoundError for one that we do not have, as of a kind that is not on."""
+    served = {kind.plural: kind for kind in kinds}
     parts = path.removeprefix(ROOT).strip("/").split("/")
     match parts:
-        case ["trainjobs"]:
-            return Target()
-        case ["namespaces", namespace, "trainjobs"] if namespace:
-            return Target(namespace)
-        case ["namespaces", namespace, "trainjobs", name] if namespace and name:
-            return Target(namespace, name)
-        case ["namespaces", namespace, "trainjobs", name, part] if namespace and name and part in SUBRESOURCES:
-            return Target(namespace, name, part)
+        case [plural] if plural in served:
+            return Target(kind=served[plural])
+        case ["namespaces", namespace, plural] if namespace and plural in served:
+            return Target(namespace, kind=served[plural])
+        case ["namespaces", namespace, plural, name, *rest] if namespace and plural in served and name:
+            part = "".join(rest)
+            if not rest or (len(rest) == 1 and part in SUBRESOURCES):
+                return Target(namespace, name, part, served[plural])
     raise NotFoundError("the server could not find the requested resource")
 
 
@@ -104,23 +111,27 @@ class Api:
     worker_seconds: float = WORKER_SECONDS
     """Seconds that each worker may take to be read for an answer; the answer says which did not make it."""
 
+    def __post_init__(self) -> None:
+        self._documents = documents(self.jobs.kinds)
+
     async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
         """Answer a request of a user. Raises KubeError and HubError, which are the answer then."""
         path = path_of(request)
-        document = DOCUMENTS.get(path.rstrip("/") or "/")
+        document = self._documents.get(path.rstrip("/") or "/")
         if document is not None:
             return _json(document)
         if not path.startswith(f"{ROOT}/"):
             raise NotFoundError("the server could not find the requested resource")
-        target = target_of(path)
+        target = target_of(path, self.jobs.kinds)
         verb = "get" if target.name else "list"
         if request.method != "GET" or request.query.get("watch") in {"true", "1"}:
             raise MethodNotAllowedError(f"{request.method} is not served here: this view is read only, and not watched")
-        await self.authorizer.check(user, Access(verb, target.namespace, target.name, target.subresource))
+        access = Access(verb, target.namespace, target.name, target.subresource, target.kind.plural)
+        await self.authorizer.check(user, access)
         if (missing := self.behind()) is not None:
             raise UnavailableError(f"the hub server has just started ({missing}): ask again", code=503, retry_after=2)
         if not target.name:
-            return await self._list(request, target.namespace)
+            return await self._list(request, target)
         if target.subresource == "log":
             with self.readers.admit(user.name, target.namespace):
                 return await self._log(request, target)
@@ -130,34 +141,34 @@ class Api:
     async def _job(self, target: Target) -> Tree:
         job = await self._find(target)
         if job is None:
-            raise NoSuchTrainJobError(target.namespace, target.name)
+            raise NoSuchJobError(target.namespace, target.name, target.kind.name)
         return job
 
     async def _find(self, target: Target) -> Tree | None:
         try:
-            return await self.hub.get(TRAIN_JOBS, target.name, target.namespace)
+            return await self.hub.get(target.kind.resource, target.name, target.namespace)
         except NotFoundError:
             return None
 
-    async def _list(self, request: web.BaseRequest, namespace: str) -> web.Response:
+    async def _list(self, request: web.BaseRequest, target: Target) -> web.Response:
         found = await self.hub.list_all(
-            TRAIN_JOBS,
-            namespace or None,
+            target.kind.resource,
+            target.namespace or None,
             labels=request.query.get("labelSelector"),
             fields=request.query.get("fieldSelector"),
         )
-        return self._show(request, [self._summary(job) for job in found], is_list=True)
+        return self._show(request, [self._summary(job) for job in found], list_of=target.kind)
 
     async def _get(self, request: web.BaseRequest, job: Tree) -> web.Response:
         summary = self._summary(job)
         summary["status"] |= self.collector.hearing.told(job).tree()
-        return self._show(request, [summary], is_list=False)
+        return self._show(request, [summary])
 
-    def _show(self, request: web.BaseRequest, items: list[Tree], *, is_list: bool) -> web.Response:
+    def _show(self, request: web.BaseRequest, items: list[Tree], *, list_of: JobKind | None = None) -> web.Response:
         version = str(max((int(item["metadata"].get("resourceVersion") or 0) for item in items), default=0))
         if "as=Table" in request.headers.get("Accept", ""):
             return _json(view.table(items, version, self.clock.now()))
-        return _json(view.listing(items, version) if is_list else items[0])
+        return _json(items[0] if list_of is None else view.listing(list_of.name, items, version))
 
     def _summary(self, job: Tree) -> Tree:
         placement = self.jobs.place(job)
@@ -181,11 +192,9 @@ class Api:
     async def _events(self, _: web.BaseRequest, job: Tree) -> web.Response:
         placement = self.jobs.place(job)
         pods = self.collector.pods(job, self.archive.job(placement.uid))
-        steps = {entry["name"] for entry in trees.get(job, "status", "jobsStatus") or ()}
         about: dict[str, Any] = {
             "workload": placement.workload,
             "pods": frozenset(pod["metadata"]["name"] for _, pod in pods),
-            "steps": frozenset(steps),
         }
         clusters = dict.fromkeys([HUB, *(cluster for cluster, _ in pods), placement.cluster or HUB])
         listed = await asyncio.gather(*(self._events_of(cluster, placement.namespace) for cluster in clusters))
@@ -193,7 +202,7 @@ class Api:
             (cluster, event)
             for cluster, (events, _) in zip(clusters, listed, strict=True)
             for event in events
-            if view.concerns(event, placement.name, **about)
+            if view.concerns(event, job, **about)
         ]
         return _json(view.event_list(found), *(problem for _, problem in listed))
 
@@ -220,6 +229,7 @@ class Api:
             metadata["namespace"],
             metadata["name"],
             self.workers,
+            kind=kind_of(job),
             clock=self.clock,
             worker_seconds=self.worker_seconds,
         )
@@ -230,14 +240,14 @@ class Api:
         job = await self._find(target)
         kept = await self._kept(target, job)
         if job is None and kept is None:
-            raise NoSuchTrainJobError(target.namespace, target.name)
+            raise NoSuchJobError(target.namespace, target.name, target.kind.name)
         now = int(self.clock.now().timestamp() * 1_000_000_000)
         if query.follow and not query.previous:
             chunks = _limited(self._follow(target, query, now), query.limit_bytes)
             return await self._send(request, self._warnings(job, kept), chunks)
         if kept is None:
             reason = self._problem(self.jobs.place(job).cluster) or self.jobs.place(job).reason if job else ""
-            text = f"TrainJob {target.namespace}/{target.name} has had no pod yet ({reason}); follow=true waits for it"
+            text = f"{target} has had no pod yet ({reason}); follow=true waits for it"
             raise NoLogError(text)
         await self._settle(kept)
         chunks = _limited(self.readers.each(logs.read(kept, query, now)), query.limit_bytes)
@@ -250,14 +260,16 @@ class Api:
         return [f"lines may be missing for now: {text}" for text in found[:3]]
 
     async def _kept(self, target: Target, job: Tree | None) -> KeptJob | None:
-        """Return what is kept of a TrainJob, or of the last one of its name in this very namespace.
+        """Return what is kept of a job, or of the last one of its name in this very namespace.
 
         A namespace that is deleted and made again may be another team's: what was in the former is not shown there.
         """
         if job is not None:
             return self.archive.job(job["metadata"]["uid"])
         namespace = await look(self.hub, NAMESPACES, target.namespace)
-        return None if namespace is None else self.archive.latest(target.namespace, target.name, namespace.uid)
+        if namespace is None:
+            return None
+        return self.archive.latest(target.namespace, target.name, namespace.uid, target.kind.name)
 
     async def _settle(self, kept: KeptJob) -> None:
         """Wait a little for followers that have just begun to read."""
@@ -278,11 +290,11 @@ class Api:
         while True:
             news = self.archive.news.next
             # One that was made a moment ago is not in the mirror yet; one that is gone is only seen by asking.
-            job = self.jobs.get(target.namespace, target.name) or await self._find(target)
+            job = self.jobs.get(target.namespace, target.name, target.kind.name) or await self._find(target)
             kept = await self._kept(target, job)
             if kept is not None and kept is await self._kept(target, await self._find(target)):
                 break  # asked, for a mirror may lag behind a namespace that was made again
-            if job is None or is_finished(conditions_of(job)):
+            if job is None or is_over(job):
                 return
             with contextlib.suppress(TimeoutError):
                 async with self.clock.timeout(1.0):

@@ -154,9 +154,10 @@ class Access:
     namespace: str
     name: str
     subresource: str
+    resource: str = "trainjobs"
 
     def __str__(self) -> str:
-        part = f"trainjobs/{self.subresource}" if self.subresource else "trainjobs"
+        part = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         named = f' "{self.name}"' if self.name else ""
         where = f' in the namespace "{self.namespace}"' if self.namespace else " in all namespaces"
         return f"{self.verb} {part}.{GROUP}{named}{where}"
@@ -177,7 +178,7 @@ class Authorizer:
         attributes = {
             "group": GROUP,
             "version": VERSION,
-            "resource": "trainjobs",
+            "resource": access.resource,
             "subresource": access.subresource,
             "namespace": access.namespace,
             "name": access.name,

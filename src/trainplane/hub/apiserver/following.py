@@ -1,10 +1,10 @@
-"""Following a log: what is there, and then lines as they are printed, until the TrainJob is over.
+"""Following a log: what is there, and then lines as they are printed, until the job is over.
 
 Whoever follows reads the journal as it grows, so any number of readers costs a worker one stream, and a worker that is
 cut off and comes back shows as a pause and not as an error. Nothing is read before it is wanted: a reader that stands
 still holds one chunk, and what was dropped from the volume meanwhile it is told of.
 
-A rank goes on with its next run when the last is over. A worker that is lost never says so; but a TrainJob is on one
+A rank goes on with its next run when the last is over. A worker that is lost never says so; but a job is on one
 cluster at a time, so when newer pods of it are on another, the runs before are left: what they may still bring is
 shown when it comes, and nobody waits for it.
 """
@@ -168,5 +168,5 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 def is_over(job: KeptJob) -> bool:
-    """Return whether a TrainJob has finished or is deleted, so that no pod of it will start any more."""
+    """Return whether a job has finished or is deleted, so that no pod of it will start any more."""
     return job.record.finished is not None or job.record.deleted is not None

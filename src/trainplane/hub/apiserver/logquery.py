@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.api import names
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.legacy.kinds import KINDS as LEGACY
 from trainplane.api.podindex import number_pods
 from trainplane.hub.errors import NoLogError, QueryError
 from trainplane.hub.logarchive.keptjob import in_turn
@@ -31,6 +33,13 @@ _PARAMETERS: Final = frozenset(
         "pretty",
     }
 )
+_TRAINING: Final = (
+    names.JOB_LAUNCHER,
+    names.JOB_NODE,
+    *(name.lower() for name in (legacy_names.CHIEF, legacy_names.MASTER, legacy_names.WORKER)),
+)
+"""Steps that train: of those that a job has, the first tells the most."""
+_CONTAINERS: Final = tuple(kind.container for kind in LEGACY.values())
 _TRUTHS: Final = {"true": True, "1": True, "": True, "false": False, "0": False}
 
 
@@ -39,7 +48,7 @@ class LogQuery:
     """The parameters of a request for logs, in the words of pods' own where they have one."""
 
     follow: bool = False
-    """Go on until the TrainJob has finished, through restarts; wait for pods that are not there yet."""
+    """Go on until the job has finished, through restarts; wait for pods that are not there yet."""
     previous: bool = False
     """The run before the last: of the container, or of the pod whose place was taken."""
     timestamps: bool = False
@@ -49,7 +58,7 @@ class LogQuery:
     rank: int | None = 0
     """The pod's number within its step; None: all of them, each line marked with whose it is."""
     step: str | None = None
-    """The part of the TrainJob, `node` or `dataset-initializer`; None: the one that trains."""
+    """The part of the job: `node`, `dataset-initializer`, `master`; None: the one that trains."""
     tail_lines: int | None = None
     """Only so many last lines, of each rank."""
     since_seconds: int | None = None
@@ -103,7 +112,7 @@ class Run(NamedTuple):
 
 
 class Rank(NamedTuple):
-    """The place that pods take within a TrainJob, one at a time."""
+    """The place that pods take within a job, one at a time."""
 
     step: str
     number: int
@@ -113,7 +122,7 @@ class Rank(NamedTuple):
 
 
 def ranks(job: KeptJob) -> dict[Rank, list[KeptPod]]:
-    """Return the pods of a TrainJob by the place they took, each place's in the order in which they took it."""
+    """Return the pods of a job by the place they took, each place's in the order in which they took it."""
     found: dict[Rank, list[KeptPod]] = {}
     numbers = number_pods(pod.index for pod in job.pods.values())
     for pod in in_turn(job.pods.values()):
@@ -122,9 +131,9 @@ def ranks(job: KeptJob) -> dict[Rank, list[KeptPod]]:
 
 
 def training_step(steps: Iterable[str]) -> str | None:
-    """Return the step that trains: with MPI the launcher, whose output is all ranks'; else the nodes."""
+    """Return the step that trains: with MPI the launcher, whose output is all ranks'; else the nodes, or who leads."""
     present = sorted(set(steps))
-    for name in (names.JOB_LAUNCHER, names.JOB_NODE):
+    for name in _TRAINING:
         if name in present:
             return name
     others = [step for step in present if step not in {names.JOB_DATASET, names.JOB_MODEL}]
@@ -160,14 +169,14 @@ def _runs(pods: list[KeptPod], container: str | None) -> list[Run]:
 
 def training_container(pod: KeptPod) -> str:
     """Return the container of a pod that does its work."""
-    for name in (names.CONTAINER_NODE, pod.step):
+    for name in (names.CONTAINER_NODE, pod.step, *_CONTAINERS):
         if name in pod.containers:
             return name
     return next(iter(pod.containers), "")
 
 
 def _why_none(job: KeptJob, query: LogQuery, places: dict[Rank, list[KeptPod]], chosen: dict[Rank, list[Run]]) -> str:
-    name = f"TrainJob {job.record.namespace}/{job.record.name}"
+    name = str(job.key)
     if not places:
         return f"{name} has had no pod yet; follow=true waits for it"
     if not chosen:

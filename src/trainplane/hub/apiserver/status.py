@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.hub.errors import (
     HubError,
     NoLogError,
-    NoSuchTrainJobError,
+    NoSuchJobError,
     NoSuchWorkerError,
     NotPlacedError,
     QueryError,
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _CODES: Final[dict[type[HubError], tuple[int, str]]] = {
-    NoSuchTrainJobError: (404, "NotFound"),
+    NoSuchJobError: (404, "NotFound"),
     NoSuchWorkerError: (404, "NotFound"),
     NoLogError: (404, "NotFound"),
     NotPlacedError: (404, "NotFound"),

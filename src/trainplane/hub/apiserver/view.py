@@ -1,6 +1,6 @@
-"""What the hub shows of a TrainJob: itself with its cluster, its pods, its events. Pure: trees in, trees out.
+"""What the hub shows of a job: itself with its cluster, its pods, its events. Pure: trees in, trees out.
 
-The TrainJob is the hub's own. Pods and events are a worker's, which may send anything: any part of them may have any
+The job is the hub's own. Pods and events are a worker's, which may send anything: any part of them may have any
 type.
 """
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.hub.apiserver.discovery import API_VERSION, KIND
-from trainplane.lifecycle.conditions import conditions_of, finish
+from trainplane.hub.apiserver.discovery import API_VERSION
+from trainplane.hub.kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from trainplane.hub.placement import Placement
 
 _COLUMNS: Final = (
-    ("Name", "name", "The TrainJob's name.", 0),
+    ("Name", "name", "The job's name.", 0),
     ("Cluster", "", "The worker that has it; hub for one that runs here.", 0),
-    ("State", "", "Waiting, Starting, Running, Complete or Failed.", 0),
+    ("State", "", "Waiting, Starting, Running, Complete, Succeeded or Failed.", 0),
     ("Ready", "", "Pods that are ready, of those there are.", 0),
     ("Age", "", "How long ago it was created.", 0),
     ("Reason", "", "Why it is there.", 1),
@@ -33,7 +33,7 @@ _COLUMNS: Final = (
 def summary(
     job: Tree, placement: Placement, pods: Sequence[tuple[str, Tree]], *, kept_bytes: int, problem: str | None
 ) -> Tree:
-    """Return what a TrainJob looks like from the hub; `pods` are with their clusters."""
+    """Return what a job looks like from the hub; `pods` are with their clusters."""
     metadata = {
         key: value
         for key, value in job["metadata"].items()
@@ -49,7 +49,7 @@ def summary(
         "readyPods": ready,
         "pods": len(alive),
         "keptLogBytes": kept_bytes,
-        "jobsStatus": trees.get(job, "status", "jobsStatus") or [],
+        **_counts(job),
         "conditions": trees.get(job, "status", "conditions") or [],
     }
     if placement.workload:
@@ -58,15 +58,23 @@ def summary(
         status["nominatedClusters"] = list(placement.nominated)
     if problem:
         status["problem"] = problem
-    return {"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "status": status}
+    return {"apiVersion": API_VERSION, "kind": kind_of(job).name, "metadata": metadata, "status": status}
+
+
+def _counts(job: Tree) -> Tree:
+    """Return how many pods of each part of a job there are, by its own word and in its kind's."""
+    if kind_of(job).replica_specs:
+        return {"replicaStatuses": trees.get(job, "status", "replicaStatuses") or {}}
+    return {"jobsStatus": trees.get(job, "status", "jobsStatus") or []}
 
 
 def state_of(job: Tree, placement: Placement, ready: int) -> str:
-    """Return one word for what a TrainJob does."""
-    end = finish(conditions_of(job))
+    """Return one word for what a job does."""
+    kind = kind_of(job)
+    end = kind.end(job)
     if end is not None:
         return str(end["type"])
-    if trees.get(job, "spec", "suspend") and placement.state == "Local":
+    if kind.is_suspended(job) and placement.state == "Local":
         return names.SUSPENDED
     if placement.state == "Waiting":
         return "Waiting"
@@ -78,10 +86,10 @@ def is_ready(pod: Tree) -> bool:
     return bool(trees.get(pod, "status", "conditions", ("type", "Ready"), "status") == "True")
 
 
-def listing(items: Sequence[Tree], resource_version: str) -> Tree:
+def listing(kind: str, items: Sequence[Tree], resource_version: str) -> Tree:
     """Return a list of summaries."""
     metadata = {"resourceVersion": resource_version}
-    return {"apiVersion": API_VERSION, "kind": f"{KIND}List", "metadata": metadata, "items": list(items)}
+    return {"apiVersion": API_VERSION, "kind": f"{kind}List", "metadata": metadata, "items": list(items)}
 
 
 def table(items: Sequence[Tree], resource_version: str, now: datetime) -> Tree:
@@ -176,16 +184,26 @@ def _fixed(time: str) -> str:
     return f"{whole}.{fraction.ljust(9, '0')}"
 
 
-def concerns(event: Tree, job: str, *, workload: str | None, pods: frozenset[str], steps: frozenset[str]) -> bool:
-    """Return whether an event of a TrainJob's namespace is about it, or about what was made for it."""
+def concerns(event: Tree, job: Tree, *, workload: str | None, pods: frozenset[str]) -> bool:
+    """Return whether an event of a job's namespace is about it, or about what was made for it."""
+    own, job_name = kind_of(job).name, job["metadata"]["name"]
     kind = trees.get(event, "involvedObject", "kind")
     name = trees.text(event, "involvedObject", "name") or ""
-    if kind in (names.TRAIN_JOB, names.JOBSET):
-        return name == job
+    if kind == own or (kind == names.JOBSET and own == names.TRAIN_JOB):
+        return bool(name == job_name)
     if kind == "Workload":
         return name == workload
     if kind == "Pod":
         return name in pods
+    return kind == "Job" and _is_job_of(name, job)
+
+
+def _is_job_of(name: str, job: Tree) -> bool:
+    """Return whether a Job was made for a job, by its name."""
+    job_name = job["metadata"]["name"]
+    if kind_of(job).replica_specs:
+        return bool(name == f"{job_name}-{names.JOB_LAUNCHER}")
     # JobSet names a Job after itself, the replicated job and a number.
     head, _, index = name.rpartition("-")
-    return kind == "Job" and index.isdigit() and head.removeprefix(f"{job}-") in steps and head.startswith(f"{job}-")
+    steps = {entry["name"] for entry in trees.get(job, "status", "jobsStatus") or ()}
+    return index.isdigit() and head.startswith(f"{job_name}-") and head.removeprefix(f"{job_name}-") in steps

@@ -86,7 +86,7 @@ def judge_credentials(worker: WorkerFacts, now: datetime) -> Check:
 
 
 def judge_versions(facts: Facts, cluster: ClusterFacts, *, is_hub: bool) -> Check:
-    """Return whether a cluster serves the APIs that a dispatched TrainJob needs."""
+    """Return whether a cluster serves the APIs that every dispatched TrainJob needs."""
     findings = [
         *_kubernetes(cluster),
         *_missing(cluster),

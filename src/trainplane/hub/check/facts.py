@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.resource import Key, Resource
 
 
@@ -58,6 +59,9 @@ NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What every cluster of a fleet must serve: the hub too computes pods from runtimes, as JobSets."""
 
+LEGACY: Final[tuple[str, ...]] = tuple(dict.fromkeys(one.api_version for one in resources.LEGACY_JOBS.values()))
+"""What a cluster may serve beside it."""
+
 
 class Permission(NamedTuple):
     """One thing that somebody may do in a whole cluster."""
@@ -84,6 +88,13 @@ PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
 )
 """What MultiKueue does on a worker, and so must be allowed to."""
 
+
+def permissions_for(kind: JobKind) -> tuple[Permission, ...]:
+    """Return what MultiKueue does on a worker with jobs of a kind."""
+    group, plural = kind.resource.group, kind.plural
+    return (*(Permission(group, plural, verb) for verb in _ALL), Permission(group, f"{plural}/status", "get"))
+
+
 VIEW_PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
     Permission(group, resource, verb)
     for group, resource, verbs in (
@@ -97,11 +108,11 @@ VIEW_PERMISSIONS: Final[tuple[Permission, ...]] = tuple(
     for verb in verbs
 )
 """What the hub view does there with the same credentials, where it is installed: pods, whose they are, their logs, and
-what is told of their TrainJobs."""
+what is told of their TrainJobs. Of other kinds it needs less than MultiKueue itself."""
 
 
 class Reference(NamedTuple):
-    """An object that the pods of a TrainJob name, in the TrainJob's namespace or in none."""
+    """An object that the pods of a job name, in the job's namespace or in none."""
 
     resource: Resource
     name: str
@@ -124,9 +135,11 @@ class ClusterFacts:
     engines: Mapping[str, str] = field(default_factory=dict)
     """Versions of what is installed, by name (`Kueue`), as far as their Deployments can be seen."""
     served: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The plurals and subresources behind each of `NEEDED`; absent if the cluster does not serve that version."""
+    """The plurals and subresources behind each of `NEEDED` and `LEGACY`; absent if that version is not served."""
     other_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By group: the versions that are served."""
+    frameworks: frozenset[str] | None = None
+    """What Kueue integrates, by its own names; None where its configuration cannot be seen."""
     runtime_patches: bool | Unseen = True
     """Whether the TrainJob CRD has `spec.runtimePatches`."""
     objects: Mapping[Resource, Objects] = field(default_factory=dict)
@@ -165,7 +178,7 @@ class WorkerFacts:
     view_permissions: Mapping[Permission, bool] | Unseen = field(default_factory=dict)
     """What of `VIEW_PERMISSIONS` they may do there; empty on a hub without the hub view."""
     references: Mapping[Reference, bool | Unseen] = field(default_factory=dict)
-    """Whether it has what the given TrainJob names."""
+    """Whether it has what the given job names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +188,7 @@ class Facts:
     hub: ClusterFacts
     workers: tuple[WorkerFacts, ...] = ()
     trainjob: Tree | None = None
-    """The TrainJob whose way is judged, if one was given."""
+    """The job whose way is judged, of whichever kind, if one was given."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 

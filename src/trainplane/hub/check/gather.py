@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
+import yaml
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.check.facts import (
     COMPARED,
+    LEGACY,
     NEEDED,
     OF_THE_HUB,
     PERMISSIONS,
@@ -24,9 +27,12 @@ from trainplane.hub.check.facts import (
     Facts,
     Unseen,
     WorkerFacts,
+    permissions_for,
 )
+from trainplane.hub.check.kinds import legacy_kinds
 from trainplane.hub.check.needs import located, needs_of
-from trainplane.hub.errors import NoSuchTrainJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
+from trainplane.hub.errors import NoSuchJobError, NoSuchWorkerError, NotAHubError, WorkerCredentialsError
+from trainplane.hub.kinds import TRAIN_JOB
 from trainplane.hub.kubeconfigs import judge
 from trainplane.hub.workers import ordered
 from trainplane.kube.clock import SystemClock
@@ -34,11 +40,11 @@ from trainplane.kube.codec import decode, key_of
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 from trainplane.resources import (
     ADMISSION_CHECKS,
+    CONFIG_MAPS,
     DEPLOYMENTS,
     MULTIKUEUE_CLUSTERS,
     MULTIKUEUE_CONFIGS,
     SELF_SUBJECT_ACCESS_REVIEWS,
-    TRAIN_JOBS,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.hub.check.facts import Objects, Permission, Reference
     from trainplane.hub.check.needs import Needs
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -61,6 +68,7 @@ _ENGINES: Final = {
     "Trainer": ("kubeflow-system", "kubeflow-trainer-controller-manager"),
 }
 """What is installed where by its own manifests; Kueue's namespace is a setting."""
+_KUEUE_CONFIGURATION: Final = "kueue-manager-config"
 _TAG: Final = re.compile(r":(v?\d+\.\d+[^@:/]*)(@|$)")
 
 
@@ -78,7 +86,10 @@ async def gather(
     little; what MultiKueue may do is asked with MultiKueue's all the same. Raises KubeError for what the hub refuses,
     NotAHubError, NoSuchWorkerError.
     """
-    facts = await look(hub, (*COMPARED, *OF_THE_HUB), kueue_namespace=workers.namespace)
+    facts, frameworks = await asyncio.gather(
+        look(hub, (*COMPARED, *OF_THE_HUB), kueue_namespace=workers.namespace), _frameworks(hub, workers.namespace)
+    )
+    facts = replace(facts, frameworks=frameworks)
     await _insist(hub, facts)
     needs = needs_of(trainjob, facts) if trainjob is not None else None
     clusters = facts.seen(MULTIKUEUE_CLUSTERS)
@@ -86,10 +97,11 @@ async def gather(
     for name in admin_clients or ():
         if name not in in_order:
             raise NoSuchWorkerError(name)
-    view = VIEW_PERMISSIONS if await _has_view(hub) else ()
+    legacy = [one for kind in legacy_kinds(facts) for one in permissions_for(kind)]
+    asked = _Asked((*PERMISSIONS, *legacy), VIEW_PERMISSIONS if await _has_view(hub) else ())
     seen = await asyncio.gather(
         *(
-            _worker(name, workers, needs, (admin_clients or {}).get(name), _condition(clusters, name), view=view)
+            _worker(name, workers, needs, (admin_clients or {}).get(name), _condition(clusters, name), asked=asked)
             for name in in_order
         )
     )
@@ -108,12 +120,12 @@ async def _insist(hub: Client, facts: ClusterFacts) -> None:
             raise NotAHubError(facts.server)
 
 
-async def trainjob_named(hub: Client, namespace: str, name: str) -> Tree:
-    """Return a TrainJob of the hub; raises NoSuchTrainJobError."""
+async def job_named(hub: Client, namespace: str, name: str, kind: JobKind = TRAIN_JOB) -> Tree:
+    """Return a job of the hub; raises NoSuchJobError."""
     try:
-        return await hub.get(TRAIN_JOBS, name, namespace)
+        return await hub.get(kind.resource, name, namespace)
     except NotFoundError as error:
-        raise NoSuchTrainJobError(namespace, name) from error
+        raise NoSuchJobError(namespace, name, kind.name) from error
 
 
 async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespace: str) -> ClusterFacts:
@@ -122,7 +134,7 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
     resources = tuple(resources)
     objects, served, others, patches, engines = await asyncio.gather(
         asyncio.gather(*(_objects(cluster, resource) for resource in resources)),
-        asyncio.gather(*(_served(cluster, api) for api in NEEDED)),
+        asyncio.gather(*(_served(cluster, api) for api in (*NEEDED, *LEGACY))),
         asyncio.gather(*(_versions(cluster, api.partition("/")[0]) for api in NEEDED)),
         _runtime_patches(cluster),
         asyncio.gather(
@@ -133,11 +145,22 @@ async def look(cluster: Client, resources: Iterable[Resource], *, kueue_namespac
         server=cluster.transport.config.address,
         version=str(version.get("gitVersion") or "of an unknown version"),
         engines={name: tag for name, tag in zip(_ENGINES, engines, strict=True) if tag},
-        served={api: plurals for api, plurals in zip(NEEDED, served, strict=True) if plurals is not None},
+        served={api: plurals for api, plurals in zip((*NEEDED, *LEGACY), served, strict=True) if plurals is not None},
         other_versions={api.partition("/")[0]: found for api, found in zip(NEEDED, others, strict=True)},
         runtime_patches=patches,
         objects=dict(zip(resources, objects, strict=True)),
     )
+
+
+async def _frameworks(hub: Client, kueue_namespace: str) -> frozenset[str] | None:
+    """Return what the hub's Kueue integrates, by the configuration that its manifests install; None if unseen."""
+    try:
+        found = await hub.get(CONFIG_MAPS, _KUEUE_CONFIGURATION, kueue_namespace)
+        text = trees.get(found, "data", "controller_manager_config.yaml")
+        listed = trees.get(yaml.safe_load(text) if isinstance(text, str) else None, "integrations", "frameworks")
+    except (KubeError, yaml.YAMLError):
+        return None
+    return frozenset(map(str, listed)) if isinstance(listed, list) else None
 
 
 async def _has_view(hub: Client) -> bool:
@@ -155,13 +178,15 @@ async def _worker(
     admin_client: Client | None,
     active: Tree | None,
     *,
-    view: tuple[Permission, ...],
+    asked: _Asked,
 ) -> WorkerFacts:
     way = await _way(name, workers)
     looker = admin_client or way.client
     cluster, trouble = await _seen(looker, workers.namespace)
     permissions, view_permissions, references = await asyncio.gather(
-        _permissions(way.client, PERMISSIONS), _permissions(way.client, view), _references(looker, cluster, needs)
+        _permissions(way.client, asked.multikueue),
+        _permissions(way.client, asked.view),
+        _references(looker, cluster, needs),
     )
     return WorkerFacts(
         name=name,
@@ -177,6 +202,13 @@ async def _worker(
         view_permissions=view_permissions,
         references=references,
     )
+
+
+class _Asked(NamedTuple):
+    """What is asked whether it is allowed on a worker."""
+
+    multikueue: tuple[Permission, ...]
+    view: tuple[Permission, ...]
 
 
 class _Way(NamedTuple):

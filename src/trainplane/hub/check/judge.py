@@ -4,7 +4,7 @@
 
 `judge` is pure: all that it says follows from the facts. One module judges one matter: `check_dispatch` the hub's way
 from queues to workers, `check_cluster` connection, credentials and versions, `check_runtimes` what must be alike,
-`check_queues` where a job would land, `check_trainjob` one TrainJob's way.
+`check_kinds` what kinds beside TrainJobs need, `check_queues` where a job would land, `check_trainjob` one job's way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from trainplane.hub.check.cluster import judge_connection, judge_credentials, judge_versions
 from trainplane.hub.check.dispatch import Dispatch, trace
 from trainplane.hub.check.gather import gather
+from trainplane.hub.check.kinds import judge_kinds
 from trainplane.hub.check.needs import Needs, needs_of
 from trainplane.hub.check.queues import judge_namespaces, judge_queues
 from trainplane.hub.check.report import Check, ClusterReport, Report
@@ -40,7 +41,11 @@ def judge(facts: Facts) -> Report:
     """Return what the facts mean for jobs."""
     dispatch = trace(facts.hub)
     needs = needs_of(facts.trainjob, facts.hub) if facts.trainjob is not None else None
-    hub = [judge_versions(facts, facts.hub, is_hub=True), dispatch.check()]
+    hub = [
+        judge_versions(facts, facts.hub, is_hub=True),
+        *judge_kinds(facts.hub, facts.hub, is_hub=True),
+        dispatch.check(),
+    ]
     if needs is not None:
         hub.append(judge_on_hub(facts, needs, dispatch))
     workers = (ClusterReport(worker.name, _worker(facts, worker, dispatch, needs)) for worker in facts.workers)
@@ -56,6 +61,7 @@ def _worker(facts: Facts, worker: WorkerFacts, dispatch: Dispatch, needs: Needs 
     namespaces = dispatch.namespaces(worker.name)
     checks += [
         judge_versions(facts, cluster, is_hub=False),
+        *judge_kinds(facts.hub, cluster, is_hub=False),
         judge_runtimes(facts.hub, worker.name, cluster, namespaces),
         judge_namespaces(cluster, namespaces),
         judge_queues(facts.hub, cluster, dispatch.queues.get(worker.name, ())),

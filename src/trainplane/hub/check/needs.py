@@ -1,7 +1,8 @@
-"""What a TrainJob needs on the worker that gets it: read from the pods that it becomes, before there are any.
+"""What a job needs on the worker that gets it: read from the pods that it becomes, before there are any.
 
-The pods are rendered as the operator renders them, from the TrainJob and the hub's runtime, so what a runtime or an
+A TrainJob's pods are rendered as the operator renders them, from itself and the hub's runtime, so what a runtime or an
 initializer brings in is seen too. What the rendering itself makes (keys, host files) is not looked for.
+A job of `kubeflow.org` carries its pods.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from trainplane.api.runtime import ClusterTrainingRuntime, TrainingRuntime
 from trainplane.api.trainjob import TrainJob
 from trainplane.hub.check.facts import Reference
 from trainplane.hub.errors import ManifestError
+from trainplane.hub.kinds import KINDS, kind_of
 from trainplane.hub.pending.workload import PodSetNeed
 from trainplane.kube.resource import Key
 from trainplane.render.demand import pod_requests
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.hub.check.facts import ClusterFacts
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.resource import Resource
 
 _SOURCES: Final = {
@@ -55,7 +58,7 @@ _FROM: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a TrainJob needs."""
+    """What a job needs."""
 
     namespace: str
     name: str
@@ -68,29 +71,40 @@ class Needs:
 
 
 def read_manifest(text: str, namespace: str, where: str) -> Tree:
-    """Return the one TrainJob of a manifest, in `namespace` if it names none. Raises ManifestError."""
+    """Return the one job of a manifest, in `namespace` if it names none. Raises ManifestError."""
     try:
         documents = [document for document in yaml.safe_load_all(text) if isinstance(document, dict)]
     except yaml.YAMLError as error:
         raise ManifestError(f"{where} is not YAML: {' '.join(str(error).split())}") from error
-    jobs = [document for document in documents if document.get("kind") == names.TRAIN_JOB]
+    jobs = [document for document in documents if _is_job(document)]
     if len(jobs) != 1:
         kinds = ", ".join(str(document.get("kind")) for document in documents) or "nothing"
-        raise ManifestError(f"{where} must have one TrainJob, it has {len(jobs)} (it has: {kinds})")
+        raise ManifestError(
+            f"{where} must have one TrainJob or job of kubeflow.org, it has {len(jobs)} (it has: {kinds})"
+        )
     metadata = jobs[0].get("metadata") or {}
     if not metadata.get("name"):
-        raise ManifestError(f"{where}: the TrainJob has no metadata.name: give it one")
+        raise ManifestError(f"{where}: the {jobs[0]['kind']} has no metadata.name: give it one")
     return {**jobs[0], "metadata": {"namespace": namespace, **metadata}}
 
 
+def _is_job(document: Tree) -> bool:
+    kind = KINDS.get(str(document.get("kind")))
+    group = str(document.get("apiVersion") or "").rpartition("/")[0]
+    return kind is not None and group in {kind.resource.group, ""}
+
+
 def needs_of(job: Tree, hub: ClusterFacts) -> Needs:
-    """Return what a TrainJob needs, by the hub's runtimes."""
+    """Return what a job needs; a TrainJob by the hub's runtimes."""
     metadata = job["metadata"]
     namespace, name = str(metadata.get("namespace") or "default"), str(metadata["name"])
     queue = trees.get(job, "metadata", "labels", names.LABEL_QUEUE)
     key = Key(namespace, str(queue)) if queue else None
     try:
-        references, pod_sets = _read(job, _runtime(job, namespace, hub))
+        kind = kind_of(job)
+        references, pod_sets = (
+            _read_replicas(job, kind) if kind.replica_specs else _read(job, _runtime(job, namespace, hub))
+        )
     except (DecodeError, QuantityError, RenderError, LookupError) as error:
         return Needs(namespace, name, key, problem=str(error.args[0] if isinstance(error, LookupError) else error))
     return Needs(namespace, name, key, references, pod_sets)
@@ -124,6 +138,24 @@ def _read(job: Tree, runtime: Tree) -> tuple[tuple[Reference, ...], tuple[PodSet
         count = pods.replicas * pods.count
         pod_sets.append(PodSetNeed(pods.name.lower(), count, pod_requests(pods.pod_spec), template))
     wanted = {(one.resource, one.name): one for one in reversed(found) if (one.resource.kind, one.name) not in made}
+    return tuple(reversed(wanted.values())), tuple(pod_sets)
+
+
+def _read_replicas(job: Tree, kind: JobKind) -> tuple[tuple[Reference, ...], tuple[PodSetNeed, ...]]:
+    replicas = trees.fields(job, "spec", kind.replica_specs)
+    if not replicas:
+        raise LookupError(f"spec.{kind.replica_specs} is missing: it has the pods, by their types")
+    found: list[Reference] = []
+    pod_sets = []
+    for name in sorted(replicas):
+        template = trees.fields(replicas, name, "template")
+        pod = trees.fields(template, "spec")
+        found += references_of(pod, f"pods of {name}")
+        count = trees.get(replicas, name, "replicas")
+        if count is not None and (not isinstance(count, int) or count < 0):
+            raise LookupError(f"spec.{kind.replica_specs}.{name}.replicas is {count!r}: write a number")
+        pod_sets.append(PodSetNeed(name.lower(), 1 if count is None else count, pod_requests(pod), template))
+    wanted = {(one.resource, one.name): one for one in reversed(found)}
     return tuple(reversed(wanted.values())), tuple(pod_sets)
 
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 Level: TypeAlias = Literal["stops", "unseen", "warns"]
 Area: TypeAlias = Literal[
-    "connection", "credentials", "versions", "dispatch", "runtimes", "namespaces", "queues", "priorities", "trainjob"
+    "connection",
+    "credentials",
+    "versions",
+    "kinds",
+    "dispatch",
+    "runtimes",
+    "namespaces",
+    "queues",
+    "priorities",
+    "trainjob",
 ]
 """What is looked at, in the order in which it is told."""
 

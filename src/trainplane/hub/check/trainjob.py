@@ -1,4 +1,4 @@
-"""One TrainJob's way: would this worker take it, has it what the pods name, could its quota ever hold it."""
+"""One job's way: would this worker take it, has it what the pods name, could its quota ever hold it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO
 from trainplane.hub.check.facts import Unseen
+from trainplane.hub.check.kinds import refusal
 from trainplane.hub.check.queues import cluster_queue_of, judge_admission
 from trainplane.hub.check.report import Check, Finding
+from trainplane.hub.kinds import kind_of
 from trainplane.hub.pending.flavors import assign
 from trainplane.hub.pending.quota import QuotaTree
 from trainplane.resources import CLUSTER_QUEUES, COHORTS, LOCAL_QUEUES, RESOURCE_FLAVORS
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
 
 
 def judge_on_hub(facts: Facts, needs: Needs, dispatch: Dispatch) -> Check:
-    """Return whether the hub would send a TrainJob anywhere."""
-    findings = []
+    """Return whether the hub would send a job anywhere."""
+    job = facts.trainjob or {}
+    kind, findings = kind_of(job), []
     if needs.problem:
-        findings.append(Finding("stops", f"its pods cannot be computed: {needs.problem}", "correct the TrainJob"))
-    managed_by = trees.get(facts.trainjob, "spec", "managedBy")
-    if managed_by not in {None, names.MANAGED_BY_MULTIKUEUE, names.MANAGED_BY_TRAINER}:
-        problem = f"spec.managedBy is {managed_by!r}: MultiKueue leaves it alone"
+        findings.append(Finding("stops", f"its pods cannot be computed: {needs.problem}", f"correct the {kind.name}"))
+    if not kind.is_mirrored:
+        findings.append(Finding("stops", refusal(kind), f"queue the {kind.name} on the cluster where it is to run"))
+    managed_by = kind.managed_by(job)
+    if managed_by not in {names.MANAGED_BY_MULTIKUEUE, kind.manager}:
+        problem = f"{kind.field('managedBy')} is {managed_by!r}: MultiKueue leaves it alone"
         findings.append(Finding("stops", problem, "leave the field out: Kueue sets it"))
     if needs.queue is None:
         problem = f"it has no label {names.LABEL_QUEUE}: it runs on the hub, or nowhere"
@@ -48,7 +53,7 @@ def judge_on_hub(facts: Facts, needs: Needs, dispatch: Dispatch) -> Check:
 
 
 def judge_on_worker(worker: WorkerFacts, cluster: ClusterFacts, needs: Needs, dispatch: Dispatch) -> Check:
-    """Return whether a TrainJob would run on a worker."""
+    """Return whether a job would run on a worker."""
     if needs.problem or needs.queue is None:
         return Check("trainjob", "nothing can be said before the hub knows what to do with it")
     if needs.queue not in dispatch.queues.get(worker.name, ()):
@@ -85,7 +90,7 @@ def _reference(reference: Reference, there: bool | Unseen, namespace: str) -> It
         yield Finding("unseen", problem, "look with your own credentials: --worker NAME[=CONTEXT]")
     elif not there:
         problem = f"{reference}, named by {reference.by}, does not exist here{place}"
-        remedy = "create it here: MultiKueue copies the TrainJob, and nothing that it names"
+        remedy = "create it here: MultiKueue copies the job, and nothing that it names"
         yield Finding("stops" if reference.fatal else "warns", problem, remedy)
 
 

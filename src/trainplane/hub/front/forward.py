@@ -21,14 +21,16 @@ import aiohttp
 import msgspec
 from aiohttp import web
 
-from trainplane.hub.apiserver.discovery import DOCUMENTS
+from trainplane.hub.apiserver.discovery import documents
+from trainplane.hub.kinds import TRAIN_JOB
 from trainplane.kube.errors import NotFoundError, UnavailableError
 from trainplane.kube.listener import path_of
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.access import User
 
 log = logging.getLogger(__name__)
@@ -50,18 +52,26 @@ class Front:
         owner: URL of the owner, without a path.
         trust: gives the TLS context to reach it by; asked at each connection, for certificates are renewed.
         token: gives the token of this replica's service account.
+        kinds: the kinds of jobs that the owner looks after.
     """
 
-    def __init__(self, owner: str, trust: Callable[[], ssl.SSLContext], token: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        owner: str,
+        trust: Callable[[], ssl.SSLContext],
+        token: Callable[[], str],
+        kinds: Iterable[JobKind] = (TRAIN_JOB,),
+    ) -> None:
         self._owner = owner.rstrip("/")
         self._trust = trust
         self._token = token
+        self._documents = documents(kinds)
         self._session: aiohttp.ClientSession | None = None
 
     async def answer(self, request: web.BaseRequest, user: User) -> web.StreamResponse:
         """Answer a request of a user; raises UnavailableError while the owner is away."""
         path = path_of(request)
-        document = DOCUMENTS.get(path.rstrip("/") or "/")
+        document = self._documents.get(path.rstrip("/") or "/")
         if document is not None:
             return web.Response(body=msgspec.json.encode(document), content_type="application/json")
         if not path.startswith("/apis/"):

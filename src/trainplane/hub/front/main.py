@@ -17,7 +17,8 @@ from trainplane.hub.apiserver.delegated_auth import load_front_proxy
 from trainplane.hub.apiserver.serving import Server, follow_front_proxy
 from trainplane.hub.certificates import certificates, owner_service
 from trainplane.hub.front.forward import Front
-from trainplane.hub.settings import DEFAULT_NAMESPACE, address, listen_at, own_namespace
+from trainplane.hub.kinds import TRAIN_JOB, JobKind
+from trainplane.hub.settings import DEFAULT_NAMESPACE, add_kinds, address, listen_at, own_namespace
 from trainplane.kube.certificates import FileCertificates, ServingContext
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
@@ -58,6 +59,8 @@ class FrontSettings:
     """Folder with tls.crt and tls.key; None: the front makes its own, and tells the APIService."""
     listen: ListenerSettings = field(default_factory=lambda: ListenerSettings(8443))
     """Where the API server calls."""
+    kinds: tuple[JobKind, ...] = (TRAIN_JOB,)
+    """The kinds of jobs that can be discovered: the owner's."""
     shutdown_delay: float = SHUTDOWN_DELAY
     log_level: str = "info"
 
@@ -75,6 +78,7 @@ def parse(arguments: Sequence[str]) -> FrontSettings:
     parser.add_argument("--token-file", type=Path, default=TOKEN, help="token by which it knows a front")
     parser.add_argument("--tls-cert-dir", type=Path, help="folder with tls.crt and tls.key; default: make our own")
     parser.add_argument("--listen", type=address, default=":8443", help="HOST:PORT or :PORT for the API server")
+    add_kinds(parser)
     parser.add_argument("--log-level", default="info", choices=("debug", "info", "warning", "error"))
     flags = parser.parse_args(list(arguments))
     return FrontSettings(
@@ -86,6 +90,7 @@ def parse(arguments: Sequence[str]) -> FrontSettings:
         token=flags.token_file,
         certificates=flags.tls_cert_dir,
         listen=listen_at(flags.listen),
+        kinds=flags.legacy_kinds,
         log_level=flags.log_level,
     )
 
@@ -110,7 +115,7 @@ class FrontServer:
             folder=settings.certificates,
         )
         owner = settings.owner or f"https://{owner_service(settings.service)}.{settings.namespace}.svc"
-        self.front = Front(owner, self._trust, lambda: settings.token.read_text().strip())
+        self.front = Front(owner, self._trust, lambda: settings.token.read_text().strip(), settings.kinds)
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:

@@ -1,11 +1,11 @@
-"""What is kept of TrainJobs on the volume: their pods as last seen, and their logs.
+"""What is kept of jobs on the volume: their pods as last seen, and their logs.
 
     DATA/jobs/UID/job.json                        who it is, when it finished
     DATA/jobs/UID/POD-UID/pod.json                the pod, and the cluster it was on
     DATA/jobs/UID/POD-UID/CONTAINER.RUN.*         a journal per run of a container (`journal`)
     DATA/set-aside/                               what could not be read
 
-Jobs and pods are found by uid, never by name: a TrainJob of the same name is another one, and so are the pod that takes
+Jobs and pods are found by uid, never by name: a job of the same name is another one, and so are the pod that takes
 another's place and a namespace that is made again. One server at a time holds the volume (a lock).
 
 - **What is written fits.** Each write says first what it costs; where that is over a bound, something goes before, by
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from trainplane.api import names
 from trainplane.hub.errors import ArchiveError, FullError, NotKeptError, RecordError
 from trainplane.hub.logarchive import records, volume
 from trainplane.hub.logarchive.keptjob import JOB_FILE, POD_FILE, KeptJob, KeptPod, is_name, set_folder_aside
@@ -65,7 +66,7 @@ class Archive:
         self.news = Notifier()
         self._clock = clock
         self._jobs: dict[str, KeptJob] = {}
-        self._by_name: dict[tuple[str, str], set[str]] = {}
+        self._by_name: dict[tuple[str, str, str], set[str]] = {}
         self._tombstones: OrderedDict[str, None] = OrderedDict()
         self._dirty: dict[Path, KeptJob | KeptPod] = {}
         self._unsynced: dict[Path, None] = {}
@@ -104,24 +105,24 @@ class Archive:
         return dict(self._room.usages)
 
     def job(self, uid: str) -> KeptJob | None:
-        """Return what is kept of a TrainJob."""
+        """Return what is kept of a job."""
         return self._jobs.get(uid)
 
     def is_over(self, uid: str) -> bool:
-        """Return whether what was kept of a TrainJob is gone by retention."""
+        """Return whether what was kept of a job is gone by retention."""
         return uid in self._tombstones
 
-    def named(self, namespace: str, name: str) -> list[KeptJob]:
-        """Return what is kept of all TrainJobs that ever had a name."""
-        return [self._jobs[uid] for uid in self._by_name.get((namespace, name), ())]
+    def named(self, namespace: str, name: str, kind: str = names.TRAIN_JOB) -> list[KeptJob]:
+        """Return what is kept of all jobs of a kind that ever had a name."""
+        return [self._jobs[uid] for uid in self._by_name.get((namespace, name, kind), ())]
 
-    def latest(self, namespace: str, name: str, namespace_uid: str) -> KeptJob | None:
-        """Return what is kept of the last TrainJob of a name in this very namespace; it may be deleted already."""
-        found = [job for job in self.named(namespace, name) if job.record.namespace_uid == namespace_uid != ""]
+    def latest(self, namespace: str, name: str, namespace_uid: str, kind: str = names.TRAIN_JOB) -> KeptJob | None:
+        """Return what is kept of the last job of a name in this very namespace; it may be deleted already."""
+        found = [job for job in self.named(namespace, name, kind) if job.record.namespace_uid == namespace_uid != ""]
         return max(found, key=lambda job: job.record.seen, default=None)
 
-    def admit(self, uid: str, namespace: str, name: str, namespace_uid: str) -> KeptJob:
-        """Return what is kept of a TrainJob, and begin to keep it if there is nothing yet.
+    def admit(self, uid: str, namespace: str, name: str, namespace_uid: str, kind: str = names.TRAIN_JOB) -> KeptJob:
+        """Return what is kept of a job, and begin to keep it if there is nothing yet.
 
         Raises NotKeptError for one that went by retention, FullError, ArchiveError, OSError.
         """
@@ -130,11 +131,11 @@ class Archive:
             self._complete(known, namespace_uid)
             return known
         if uid in self._tombstones:
-            raise NotKeptError(f"TrainJob {namespace}/{name} is over, and its logs went by retention")
+            raise NotKeptError(f"{kind} {namespace}/{name} is over, and its logs went by retention")
         if not all(map(is_name, (uid, namespace, name))):
             raise ArchiveError(f"{uid!r} is no name or uid that Kubernetes gives")
         seen = self._clock.now().timestamp()
-        record = JobRecord(uid=uid, namespace=namespace, name=name, seen=seen, namespace_uid=namespace_uid)
+        record = JobRecord(uid=uid, namespace=namespace, name=name, seen=seen, namespace_uid=namespace_uid, kind=kind)
         job = KeptJob(self._folder / uid, record)
         data = records.encode(record)
         job.record_usage = of_file(len(data))
@@ -147,7 +148,7 @@ class Archive:
         return job
 
     def mark(self, job: KeptJob, *, finished: bool = False, deleted: bool = False) -> None:
-        """Note that a TrainJob has finished or is deleted, now unless that is known already."""
+        """Note that a job has finished or is deleted, now unless that is known already."""
         now, record = self._clock.now().timestamp(), job.record
         if finished and record.finished is None:
             record = msgspec.structs.replace(record, finished=now)
@@ -158,7 +159,7 @@ class Archive:
             job.news.notify()
 
     def tell(self, job: KeptJob, told: Testimony) -> None:
-        """Keep what is told of a TrainJob in place of what was before. Raises NotKeptError, FullError, OSError."""
+        """Keep what is told of a job in place of what was before. Raises NotKeptError, FullError, OSError."""
         self._require(job)
         if not told or told == job.record.told:
             return
@@ -275,16 +276,15 @@ class Archive:
         self._tombstones[uid] = None
         while len(self._tombstones) > _TOMBSTONES:
             self._tombstones.popitem(last=False)
-        name = job.record.namespace, job.record.name
-        self._by_name[name].discard(uid)
-        if not self._by_name[name]:
-            del self._by_name[name]
+        self._by_name[job.key].discard(uid)
+        if not self._by_name[job.key]:
+            del self._by_name[job.key]
         for journal in job.journals:
             journal.close()
         volume.remove(job.folder)
         self._room.release(job)
         job.news.notify()
-        log.info("kept logs removed", extra={"trainjob": f"{job.record.namespace}/{job.record.name}", "uid": uid})
+        log.info("kept logs removed", extra={"job": str(job.key), "uid": uid})
 
     # -- reading the volume ---------------------------------------------------------------------------------------
 
@@ -307,7 +307,7 @@ class Archive:
 
     def _add(self, job: KeptJob) -> None:
         self._jobs[job.record.uid] = job
-        self._by_name.setdefault((job.record.namespace, job.record.name), set()).add(job.record.uid)
+        self._by_name.setdefault(job.key, set()).add(job.record.uid)
 
     def _add_pod(self, job: KeptJob, cluster: str, pod: Pod) -> KeptPod:
         seen = max(self._clock.now().timestamp(), job.last_seen)

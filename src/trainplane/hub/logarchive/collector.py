@@ -1,6 +1,6 @@
-"""Keeps the logs of all TrainJobs while they run: mirrors the pods of every cluster, and follows what they print.
+"""Keeps the logs of all jobs while they run: mirrors the pods of every cluster, and follows what they print.
 
-A pod says by a label which TrainJob it is of; whether that is so is judged (`judge`) before anything of it is kept.
+A pod says by labels which job it is of; whether that is so is judged (`judge`) before anything of it is kept.
 What was once found to be a job's stays so: the pods of a worker that was lost are kept, under the cluster they ran on,
 when the job is sent elsewhere.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.hub.errors import HubError, NoSuchWorkerError, NotKeptError, PodRefusedError, RecordError
+from trainplane.hub.kinds import is_over, key_of
 from trainplane.hub.logarchive.claims import Claims
 from trainplane.hub.logarchive.hearing import Hearing
 from trainplane.hub.logarchive.judge import Judge
@@ -26,10 +27,10 @@ from trainplane.hub.logarchive.streams import Streams
 from trainplane.kube.errors import KubeError, NotFoundError
 from trainplane.kube.logfollower import GONE, Follower
 from trainplane.kube.resource import Key
-from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKey
     from trainplane.hub.logarchive.archive import Archive
     from trainplane.hub.logarchive.jobs import Jobs
     from trainplane.hub.logarchive.journal import Journal
@@ -72,7 +73,7 @@ class CollectorSettings:
 
 
 class LogCollector:
-    """Follows every container of every TrainJob's pods into the archive."""
+    """Follows every container of every job's pods into the archive."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class LogCollector:
         self.looked = asyncio.Event()
         """Set once every worker has been looked at."""
         self.refused = 0
-        """How many pods said that they are a TrainJob's and are not, or not such as could be kept."""
+        """How many pods said that they are a job's and are not, or not such as could be kept."""
         self._refused: OrderedDict[tuple[str, Key], None] = OrderedDict()
         self._due = asyncio.Event()
         self._hub = hub
@@ -161,8 +162,8 @@ class LogCollector:
         return list(dict.fromkeys(follower.problem for follower in followers if follower.problem))
 
     def pods(self, job: Tree, kept: KeptJob | None) -> list[tuple[str, Tree]]:
-        """Return the pods of a TrainJob with their clusters: those there now, and of `kept` those gone as last seen."""
-        metadata = job["metadata"]
+        """Return the pods of a job with their clusters: those there now, and of `kept` those gone as last seen."""
+        namespace, name, kind = key_of(job)
         found: dict[str, tuple[str, Pod]] = {}
         for pod in in_turn(kept.pods.values() if kept else ()):
             try:
@@ -170,7 +171,7 @@ class LogCollector:
             except (OSError, RecordError) as error:
                 self._archive.set_aside.tell(pod.folder, str(error))
         for mirror in self.mirrors.values():
-            for now in mirror.pods(metadata["namespace"], metadata["name"], metadata["uid"]):
+            for now in mirror.pods(namespace, name, job["metadata"]["uid"], kind):
                 found[now.uid] = mirror.name, now
         return [(cluster, pod.to_tree()) for cluster, pod in found.values()]
 
@@ -225,8 +226,9 @@ class LogCollector:
         former = self.mirrors.get(name)
         self._stop(name)
         streams = self.settings.streams + self.settings.reads
-        told = self.hearing.changed
-        mirror = self.mirrors[name] = Mirror(name, client, self._pod_changed, told, self._clock, streams=streams)
+        told, kinds = self.hearing.changed, self._jobs.kinds
+        mirror = Mirror(name, client, self._pod_changed, told, self._clock, streams=streams, kinds=kinds)
+        self.mirrors[name] = mirror
         mirror.follow_on(former)
         self._claims[name] = Claims(lambda key: self._judge(mirror, key))
         self._tasks[name] = self._group.create_task(self._mirror(mirror), name=f"mirror-{name or 'hub'}")
@@ -260,16 +262,18 @@ class LogCollector:
         except (HubError, OSError) as error:
             log.warning("a loss cannot be noted", extra={"journal": str(journal.folder), "error": str(error)})
         self._gaps += 1
-        log.warning(text, extra={"trainjob": f"{kept.record.namespace}/{kept.record.name}"})
+        log.warning(text, extra={"job": str(kept.key)})
 
     async def _mirror(self, mirror: Mirror) -> None:
         async with mirror.logs, asyncio.TaskGroup() as group:
-            group.create_task(mirror.reflector.run())
+            for reflector in mirror.reflectors:
+                group.create_task(reflector.run())
             if mirror.copies is not None:
                 group.create_task(mirror.copies.reflector.run())
             for _ in range(_JUDGES):
                 group.create_task(self._claims[mirror.name].run())
-            await mirror.reflector.synced.wait()
+            for reflector in mirror.reflectors:
+                await reflector.synced.wait()
             mirror.follow_on(None)
             present = mirror.uids()
             for kept in self._archive:
@@ -293,8 +297,8 @@ class LogCollector:
         except PodRefusedError as error:
             self._refuse(mirror, change.key, str(error))
 
-    def _job_changed(self, key: Key) -> None:
-        """A TrainJob or its Workload changed: pods that were nobody's may be its now, and it may have ended."""
+    def _job_changed(self, key: JobKey) -> None:
+        """A job or its Workload changed: pods that were nobody's may be its now, and it may have ended."""
         for kept in self._archive.named(*key):
             self._look_after(kept)
         for mirror in list(self.mirrors.values()):
@@ -310,10 +314,10 @@ class LogCollector:
         job = self._jobs.by_uid(kept.record.uid)
         if job is not None:
             self.hearing.keep(kept, job)
-        self._archive.mark(kept, finished=job is not None and is_finished(conditions_of(job)), deleted=job is None)
+        self._archive.mark(kept, finished=is_over(job), deleted=job is None)
 
     def _take(self, mirror: Mirror, pod: Pod) -> None:
-        """Keep a pod that is known to be a TrainJob's; of one that says so, find out."""
+        """Keep a pod that is known to be a job's; of one that says so, find out."""
         job = self._whose.job_of(mirror, pod)
         if job is None:
             return
@@ -327,7 +331,7 @@ class LogCollector:
             self._claims[mirror.name].add(pod.key)
 
     async def _judge(self, mirror: Mirror, key: Key) -> bool:
-        """Keep a pod if it is a TrainJob's; say whether that could be found out."""
+        """Keep a pod if it is a job's; say whether that could be found out."""
         try:
             pod = mirror.pod(key)
             kept = None if pod is None else await self._whose.find(mirror, pod)
@@ -347,12 +351,12 @@ class LogCollector:
             return False
         if kept is not None and pod is not None and now is not None and now.uid == pod.uid:
             mirror.accepted[pod.uid] = kept.record.uid
-            self.hearing.changed(Key(kept.record.namespace, kept.record.name))
+            self.hearing.changed(kept.key)
             self._take(mirror, now)
         return True
 
     async def _complete_records(self) -> None:
-        """Note the namespaces of jobs that an older release kept, as long as their TrainJobs are there."""
+        """Note the namespaces of jobs that an older release kept, as long as the jobs are there."""
         for kept in self._archive:
             job = None if kept.record.namespace_uid else self._jobs.by_uid(kept.record.uid)
             if job is not None:
@@ -360,11 +364,11 @@ class LogCollector:
                     await self._whose.admit(job)
 
     def _keep(self, kept: KeptJob, job: Tree, mirror: Mirror, pod: Pod) -> None:
-        """Keep a pod of a TrainJob, and follow what it prints."""
+        """Keep a pod of a job, and follow what it prints."""
         try:
             kept_pod = self._archive.put_pod(kept, mirror.name, pod)
             # The hub may hear of a job's end before its pods.
-            self._archive.mark(kept, finished=is_finished(conditions_of(job)))
+            self._archive.mark(kept, finished=is_over(job))
         except NotKeptError:
             return
         except (HubError, OSError) as error:

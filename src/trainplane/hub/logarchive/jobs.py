@@ -1,24 +1,27 @@
-"""The hub's TrainJobs and their Workloads, mirrored: where every job is, without asking for each."""
+"""The hub's jobs and their Workloads, mirrored: where every job is, without asking for each."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.hub.kinds import TRAIN_JOB, JobKey
 from trainplane.hub.placement import newest, place
 from trainplane.kube.projection import Index
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
-from trainplane.resources import TRAIN_JOBS, WORKLOADS
+from trainplane.resources import WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.placement import Placement
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -37,53 +40,55 @@ class _Labelled(msgspec.Struct):
 
 
 class Jobs:
-    """Mirrors of TrainJobs and Workloads. Listeners hear the key of each TrainJob that may be elsewhere now."""
+    """Mirrors of jobs and Workloads. Listeners hear the key of each job that may be elsewhere now."""
 
-    def __init__(self, client: Client, clock: Clock) -> None:
-        self._jobs = Store(TRAIN_JOBS)
-        self._by_uid: dict[str, Key] = {}
+    def __init__(self, client: Client, clock: Clock, kinds: Sequence[JobKind] = (TRAIN_JOB,)) -> None:
+        self.kinds = tuple(kinds)
+        """The kinds of jobs that are looked after."""
+        self._jobs = {kind.name: Store(kind.resource) for kind in kinds}
+        self._by_uid: dict[str, JobKey] = {}
         of_job = Index(_Labelled, lambda found: [_in(found.metadata.namespace, found.metadata.labels)])
         self._workloads = Store(WORKLOADS, indexes={_BY_JOB: of_job})
-        self._listeners: list[Callable[[Key], None]] = []
+        self._listeners: list[Callable[[JobKey], None]] = []
         self.reflectors = [
-            Reflector(client, TRAIN_JOBS, self._jobs, [self._job_changed], clock),
+            *(
+                Reflector(client, kind.resource, self._jobs[kind.name], [partial(self._job_changed, kind.name)], clock)
+                for kind in kinds
+            ),
             Reflector(client, WORKLOADS, self._workloads, [self._workload_changed], clock),
         ]
 
-    def listen(self, changed: Callable[[Key], None]) -> None:
-        """Call back at each change of a TrainJob or of its Workload."""
+    def listen(self, changed: Callable[[JobKey], None]) -> None:
+        """Call back at each change of a job or of its Workload."""
         self._listeners.append(changed)
 
-    def get(self, namespace: str, name: str) -> Tree | None:
-        """Return a TrainJob, None where there is none."""
-        return self._jobs.decode(Key(namespace, name), dict)
+    def get(self, namespace: str, name: str, kind: str = names.TRAIN_JOB) -> Tree | None:
+        """Return a job, None where there is none, or none of its kind is looked after."""
+        store = self._jobs.get(kind)
+        return None if store is None else store.decode(Key(namespace, name), dict)
 
     def by_uid(self, uid: str) -> Tree | None:
-        """Return the TrainJob of a uid, None if it is deleted."""
+        """Return the job of a uid, None if it is deleted."""
         key = self._by_uid.get(uid)
-        return None if key is None else self._jobs.decode(key, dict)
-
-    def list(self, namespace: str | None = None) -> list[Tree]:
-        """Return all TrainJobs, or those of a namespace, in the order of their names."""
-        keys = sorted(key for key in self._jobs if namespace in {None, key.namespace})
-        return [job for key in keys if (job := self._jobs.decode(key, dict)) is not None]
+        return None if key is None else self.get(*key)
 
     def place(self, job: Tree) -> Placement:
-        """Return where a TrainJob is."""
+        """Return where a job is."""
         return place(job, self.workload(job))
 
     def workload(self, job: Tree) -> Tree | None:
-        """Return the Workload of a TrainJob, in its namespace alone; None if Kueue has made none."""
+        """Return the Workload of a job, in its namespace alone; None if Kueue has made none."""
         metadata = job["metadata"]
         keys = self._workloads.by_index(_BY_JOB, _in(metadata["namespace"], {names.LABEL_JOB_UID: metadata["uid"]}))
         return newest(found for key in keys if (found := self._workloads.decode(key, dict)) is not None)
 
-    def _job_changed(self, change: Change) -> None:
+    def _job_changed(self, kind: str, change: Change) -> None:
+        key = JobKey(*change.key, kind)
         if change.old is not None:
             self._by_uid.pop(change.old.uid, None)
         if change.new is not None:
-            self._by_uid[change.new.uid] = change.key
-        self._notify(change.key)
+            self._by_uid[change.new.uid] = key
+        self._notify(key)
 
     def _workload_changed(self, change: Change) -> None:
         entry = change.new or change.old
@@ -92,7 +97,7 @@ class Jobs:
         if key is not None and key.namespace == change.key.namespace:
             self._notify(key)
 
-    def _notify(self, key: Key) -> None:
+    def _notify(self, key: JobKey) -> None:
         for listener in self._listeners:
             listener(key)
 

@@ -1,4 +1,4 @@
-"""A TrainJob of which something is kept, and its pods, as they are in memory and on the volume."""
+"""A job of which something is kept, and its pods, as they are in memory and on the volume."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.hub.errors import ArchiveError, PodRefusedError, RecordError
+from trainplane.hub.kinds import JobKey
 from trainplane.hub.logarchive import records, volume
 from trainplane.hub.logarchive.journal import Files, Journal, scan
 from trainplane.hub.logarchive.pod import Name, Pod, parse
@@ -136,7 +137,7 @@ class KeptPod:
 
 @dataclass
 class KeptJob:
-    """A TrainJob and its pods."""
+    """A job and its pods."""
 
     folder: Path
     record: JobRecord
@@ -179,6 +180,11 @@ class KeptJob:
             self.last_seen = max(self.last_seen, pod.seen)
         except (OSError, RecordError) as error:
             set_folder_aside(folder, aside, str(error))
+
+    @property
+    def key(self) -> JobKey:
+        """Which job it is; one that is made again under its name has the same."""
+        return JobKey(self.record.namespace, self.record.name, self.record.kind)
 
     @property
     def namespace(self) -> tuple[str, str]:

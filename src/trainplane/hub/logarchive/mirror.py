@@ -1,4 +1,4 @@
-"""The pods of one cluster that say that they belong to JobSets, mirrored, and which of them do.
+"""The pods of one cluster that say that they belong to jobs, mirrored, and which of them do.
 
 What a pod says of itself is not believed: `accepted` holds those that were judged (`owners`), by uid.
 """
@@ -12,6 +12,7 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.hub.errors import PodRefusedError
+from trainplane.hub.kinds import KINDS, TRAIN_JOB
 from trainplane.hub.logarchive.owners import Owners
 from trainplane.hub.logarchive.pod import Pod, parse
 from trainplane.hub.logarchive.testimony import Copies
@@ -24,8 +25,9 @@ from trainplane.kube.resource import PODS
 from trainplane.kube.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from trainplane.hub.kinds import JobKind
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.projection import Entry, ObjectHeader
@@ -68,6 +70,7 @@ class Mirror:
         clock: Clock,
         *,
         streams: int,
+        kinds: Iterable[JobKind] = (TRAIN_JOB,),
     ) -> None:
         self.name = name
         self.client = client
@@ -75,7 +78,7 @@ class Mirror:
         """For logs alone: however many streams there are or wait to open, no watch and no question waits for them."""
         self.owners = Owners(client)
         self.accepted: dict[str, str] = {}
-        """By the uid of a pod: the uid of the TrainJob whose it is."""
+        """By the uid of a pod: the uid of the job whose it is."""
         self.silence: str | None = None
         """Why the cluster cannot be reached, None when it can."""
         self.refusal: str | None = None
@@ -89,18 +92,22 @@ class Mirror:
         self._probed = clock.monotonic()
         self.copies = Copies(client, told, clock) if name else None
         """What MultiKueue's copies of TrainJobs tell there; None for the hub itself, whose jobs are no copies."""
-        of_job = Index(_Labelled, lambda found: [_job(found.metadata)])
-        self._store = Store(PODS, Projection(transform=_stored), {_BY_JOB: of_job})
+        labels = dict.fromkeys(kind.pod_label for kind in kinds)
+        self._stores = {label: Store(PODS, Projection(transform=_stored), {_BY_JOB: _index(label)}) for label in labels}
+        """By the label with which pods say whose they are: no selector asks for one label or another."""
         self._clock = clock
-        self.reflector = Reflector(
-            client,
-            PODS,
-            self._store,
-            [lambda change: changed(name, change)],
-            clock,
-            labels=names.LABEL_JOBSET_NAME,
-            observer=_Refusals(self),
-        )
+        self.reflectors = [
+            Reflector(
+                client,
+                PODS,
+                store,
+                [lambda change: changed(name, change)],
+                clock,
+                labels=label,
+                observer=_Refusals(self),
+            )
+            for label, store in self._stores.items()
+        ]
 
     @property
     def is_hub(self) -> bool:
@@ -114,31 +121,38 @@ class Mirror:
 
     def pod(self, key: Key) -> Pod | None:
         """Return a pod, None if it is gone; raises PodRefusedError."""
-        entry = self._store.entry(key)
+        entry = next((found for store in self._stores.values() if (found := store.entry(key)) is not None), None)
         return None if entry is None else pod_of(entry)
 
-    def keys(self, namespace: str, job: str) -> list[Key]:
-        """Return the pods that say that they are of a JobSet, and so of the TrainJob of that name."""
-        return sorted(self._store.by_index(_BY_JOB, f"{namespace}/{job}"))
+    def keys(self, namespace: str, job: str, kind: str = names.TRAIN_JOB) -> list[Key]:
+        """Return the pods that may say that they are of a job; what they say of its kind they are asked."""
+        return sorted(self._stores[KINDS[kind].pod_label].by_index(_BY_JOB, f"{namespace}/{job}"))
 
-    def pods(self, namespace: str, job: str, uid: str) -> list[Pod]:
-        """Return the pods that are a TrainJob's."""
+    def pods(self, namespace: str, job: str, uid: str, kind: str = names.TRAIN_JOB) -> list[Pod]:
+        """Return the pods that are a job's."""
         if self.former is not None:
-            return self.former.pods(namespace, job, uid)
+            return self.former.pods(namespace, job, uid, kind)
         found = []
-        for key in self.keys(namespace, job):
-            if self.accepted.get(self._store.uid(key) or "") == uid:
-                with contextlib.suppress(PodRefusedError):
-                    found.append(self.pod(key))
-        return [pod for pod in found if pod is not None]
+        for key in self.keys(namespace, job, kind):
+            with contextlib.suppress(PodRefusedError):
+                pod = self.pod(key)
+                if pod is not None and self.accepted.get(pod.uid) == uid:
+                    found.append(pod)
+        return found
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether all pods have been seen."""
+        return all(reflector.synced.is_set() for reflector in self.reflectors)
 
     def uids(self) -> frozenset[str]:
         """Return the uids of all pods."""
-        return frozenset(uid for key in self._store if (uid := self._store.uid(key)) is not None)
+        stored = (store.uid(key) for store in self._stores.values() for key in store)
+        return frozenset(uid for uid in stored if uid is not None)
 
     def follow_on(self, former: Mirror | None) -> None:
         """Take another's place: until this one is synced, show what that one, or the one before it, saw last."""
-        self.former = former if former is None or former.reflector.synced.is_set() else former.former
+        self.former = former if former is None or former.is_synced else former.former
 
     async def probe(self) -> bool:
         """Find out whether the cluster answers, by its version, if there is reason to ask; say whether it does again.
@@ -196,5 +210,6 @@ def _stored(header: ObjectHeader) -> Any:
         return {"metadata": metadata, "refused": str(error)}
 
 
-def _job(meta: _Meta) -> str:
-    return f"{meta.namespace}/{meta.labels.get(names.LABEL_JOBSET_NAME, '')}"
+def _index(label: str) -> Index[_Labelled]:
+    """Find pods by the job that a label names."""
+    return Index(_Labelled, lambda found: [f"{found.metadata.namespace}/{found.metadata.labels.get(label, '')}"])

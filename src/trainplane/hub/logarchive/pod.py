@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from trainplane.api import names
-from trainplane.api.podindex import PodIndex, read_index
+from trainplane.api.legacy import names as legacy_names
+from trainplane.api.podindex import STEP_LABELS, PodIndex, read_index
 from trainplane.hub.errors import PodRefusedError
 from trainplane.kube.codec import decoder
 from trainplane.kube.resource import Key
@@ -55,6 +56,11 @@ _LABELS: Final = (
     names.LABEL_JOB_INDEX,
     names.ANNOTATION_COMPLETION_INDEX,
     names.LABEL_RESTART_ATTEMPT,
+    legacy_names.LABEL_OPERATOR_NAME,
+    legacy_names.LABEL_JOB_NAME,
+    legacy_names.LABEL_REPLICA_TYPE,
+    legacy_names.LABEL_REPLICA_INDEX,
+    legacy_names.LABEL_JOB_ROLE,
 )
 _ANNOTATIONS: Final = (names.ANNOTATION_COMPLETION_INDEX,)
 
@@ -224,12 +230,12 @@ class Pod(_Part, frozen=True):
 
     @property
     def step(self) -> str:
-        """The part of the TrainJob that it is: the name of its replicated job, empty for a pod without one."""
+        """The part of the job that it is: the name of its replicated job or its replica type; empty without one."""
         return self.index.replicated_job
 
     @property
     def index(self) -> PodIndex:
-        """Where in its TrainJob it stands; the pod that comes after it has the same."""
+        """Where in its job it stands; the pod that comes after it has the same."""
         return read_index(self.metadata.labels or {}, self.metadata.annotations or {})
 
     @property
@@ -264,17 +270,17 @@ def controller_of(owners: list[OwnerReference] | None) -> OwnerReference | None:
 
 
 def parse(raw: bytes | msgspec.Raw) -> Pod:
-    """Return what is kept of a pod; raises PodRefusedError for one that no API server and no JobSet makes."""
+    """Return what is kept of a pod; raises PodRefusedError for one that no API server and no operator makes."""
     try:
         pod = trimmed(decoder(Pod).decode(raw))
     except UNREADABLE as error:
         raise PodRefusedError(str(error)) from error
     labels, annotations = pod.metadata.labels or {}, pod.metadata.annotations or {}
     for where, values in (("labels", labels), ("annotations", annotations)):
-        for key in (names.LABEL_JOB_INDEX, names.ANNOTATION_COMPLETION_INDEX):
+        for key in (names.LABEL_JOB_INDEX, names.ANNOTATION_COMPLETION_INDEX, legacy_names.LABEL_REPLICA_INDEX):
             _check_number(f"metadata.{where}[{key}]", values.get(key, "0"))
     if pod.step and not _is_label(pod.step):
-        raise PodRefusedError(f"metadata.labels[{names.LABEL_REPLICATED_JOB}] is no name of a replicated job")
+        raise PodRefusedError(f"its labels name no part of a job: {', '.join(STEP_LABELS)}")
     size = len(msgspec.json.encode(pod))
     if size > POD_BYTES:
         raise PodRefusedError(f"what is kept of it would be {size} bytes, {POD_BYTES} at most")

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, TypeVar, cast
 import msgspec
 from msgspec import Meta
 
+from trainplane.api import names
 from trainplane.hub.errors import RecordError
 from trainplane.hub.logarchive.pod import UNREADABLE, Name
 from trainplane.hub.logarchive.testimony import NOTHING_TOLD, Testimony
@@ -26,10 +27,11 @@ RECORD_BYTES: Final = 1 << 20
 """Bytes of the longest record that is read; ours have some KB, and those of version 1 had whole pods."""
 
 _Text = Annotated[str, Meta(max_length=253)]
+_Kind = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9]*\Z", max_length=63)]
 
 
 class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a TrainJob itself. Times are seconds since 1970, of the hub's clock."""
+    """What is kept of a job itself. Times are seconds since 1970, of the hub's clock."""
 
     uid: Name
     namespace: Name
@@ -39,6 +41,8 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     namespace_uid: _Text = ""
     """Which namespace of that name it is in: one that is deleted and made again is another. Empty in what a release
     before this one wrote, until its TrainJob is seen."""
+    kind: _Kind = names.TRAIN_JOB
+    """Of which kind it is; those that older releases kept are TrainJobs."""
     finished: float | None = None
     deleted: float | None = None
     told: Testimony = NOTHING_TOLD
@@ -52,7 +56,7 @@ class PodRecord(msgspec.Struct, frozen=True):
     """The worker; empty for the hub itself."""
     pod: msgspec.Raw
     job: _Text = ""
-    """The uid of its TrainJob; empty in version 1."""
+    """The uid of its job; empty in version 1."""
     seen: float = 0.0
     """When the hub first kept it, in seconds since 1970 of the hub's clock; 0 in what an older release wrote."""
 

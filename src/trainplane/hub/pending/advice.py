@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO, Quantity
-from trainplane.explain.standing import is_dispatched
+from trainplane.hub.kinds import kind_of
 from trainplane.hub.pending.answer import Holder, Suggestion
 from trainplane.hub.pending.assessment import Assessment
 from trainplane.hub.pending.facts import dispatching_check, named
 from trainplane.hub.pending.nodes import selects
+from trainplane.hub.pending.state import label_queue
 from trainplane.hub.pending.workload import condition, ends_at, reserved_at, usage_of
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _largest(fits: Callable[[int], bool], most: int) -> int:
 def _other_queues(case: Assessment) -> Iterable[Suggestion]:
     facts = case.facts
     metadata = facts.job["metadata"]
-    remote = is_dispatched(facts.job)
+    remote = kind_of(facts.job).is_dispatched(facts.job)
     for local in facts.local_queues:
         name = local["metadata"]["name"]
         queue = named(facts.cluster_queues, trees.get(local, "spec", "clusterQueue"))
@@ -114,9 +115,7 @@ def _other_queues(case: Assessment) -> Iterable[Suggestion]:
         usable = _admits(facts, local, queue) and sends == remote and not other.newcomer_waits()
         if usable and other.assignment.fits:
             what = f"LocalQueue {name} (ClusterQueue {other.name}) has room for it."
-            do = f"kubectl label trainjob {metadata['name']} -n {metadata['namespace']} --overwrite"
-            do = f"{do} {names.LABEL_QUEUE}={name}"
-            yield Suggestion("OtherQueue", what, do, now=True, queue=name)
+            yield Suggestion("OtherQueue", what, label_queue(facts.job, name), now=True, queue=name)
 
 
 def _other_clusters(case: Assessment, answers: Sequence[ClusterAnswer]) -> Iterable[Suggestion]:
@@ -160,8 +159,10 @@ def _offset(case: Assessment) -> int:
 
 
 def _resize(case: Assessment, nodes: int) -> str:
-    metadata = case.facts.job["metadata"]
-    return f"spec.trainer cannot change: delete TrainJob {metadata['name']} and create it again with numNodes: {nodes}."
+    kind, name = kind_of(case.facts.job), case.facts.job["metadata"]["name"]
+    if kind.replica_specs:
+        return f"Delete {kind.name} {name} and create it again with replicas: {nodes} in spec.{kind.replica_specs}."
+    return f"spec.trainer cannot change: delete TrainJob {name} and create it again with numNodes: {nodes}."
 
 
 def _owner(workload: Tree) -> str:

@@ -21,6 +21,7 @@ Code: TypeAlias = Literal[
     "NoWorkload",
     "RuntimeMissing",
     "ManagedBy",
+    "NotMirrored",
     "Deactivated",
     "Gated",
     "LocalQueueMissing",

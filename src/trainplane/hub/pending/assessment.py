@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
+from trainplane.hub.kinds import kind_of
 from trainplane.hub.pending.flavors import Assignment, assign, mismatch
 from trainplane.hub.pending.nodes import NodeFit, fit, selects
 from trainplane.hub.pending.quota import QuotaTree
@@ -144,8 +145,8 @@ class Assessment:
 
     @cached_property
     def trainer(self) -> PodSetNeed | None:
-        """The pod set that `numNodes` sizes."""
-        return trainer_of(self.needs)
+        """The pod set whose size people choose."""
+        return trainer_of(self.needs, kind_of(self.facts.job).pod_set)
 
     def with_pods(self, count: int) -> tuple[PodSetNeed, ...]:
         """Return the job's needs with another number of training pods."""

@@ -1,4 +1,4 @@
-"""Why is it queued? One answer for a suspended TrainJob, from its Workload, queues, quotas, flavors and nodes.
+"""Why is it queued? One answer for a suspended job, from its Workload, queues, quotas, flavors and nodes.
 
 `explain` is pure: `queued_facts.gather` reads, `answer` does both. What it says about quota, order and what would fit
 follows Kueue 0.19; where only Kueue knows (who it would preempt, where free nodes lie), its own message is read.
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
 from trainplane.api.quantity import ZERO
+from trainplane.hub.kinds import TRAIN_JOB, kind_of
 from trainplane.hub.pending.advice import holders, suggestions
 from trainplane.hub.pending.answer import Answer, Cause, ClusterAnswer
 from trainplane.hub.pending.assessment import Assessment
@@ -22,11 +23,11 @@ from trainplane.hub.pending.facts import Facts, dispatching_check, gather
 from trainplane.hub.pending.state import causes_after_quota, causes_of_job, causes_of_queues, sentence
 from trainplane.hub.pending.workload import QUOTA_RESERVED, condition, message_of
 from trainplane.hub.workers import WORKER_SECONDS
-from trainplane.lifecycle.conditions import conditions_of, finish
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.pending.answer import State
     from trainplane.hub.pending.flavors import Shortfall
     from trainplane.hub.workers import Workers
@@ -53,18 +54,20 @@ async def answer(
     name: str,
     workers: Workers | None = None,
     *,
+    kind: JobKind = TRAIN_JOB,
     clock: Clock | None = None,
     worker_seconds: float = WORKER_SECONDS,
 ) -> Answer:
-    """Return why a TrainJob is queued; with `workers`, what each worker of this hub would say too, or that it does not.
+    """Return why a job is queued; with `workers`, what each worker of this hub would say too, or that it does not.
 
-    Raises what `gather` does: NoSuchTrainJobError, and KubeError if this cluster cannot be read.
+    Raises what `gather` does: NoSuchJobError, and KubeError if this cluster cannot be read.
     """
-    return explain(await gather(client, namespace, name, workers, clock=clock, worker_seconds=worker_seconds))
+    facts = await gather(client, namespace, name, workers, kind=kind, clock=clock, worker_seconds=worker_seconds)
+    return explain(facts)
 
 
 def explain(facts: Facts) -> Answer:
-    """Return why a TrainJob is queued and what would let it start."""
+    """Return why a job is queued and what would let it start."""
     metadata = facts.job["metadata"]
     place = (metadata["namespace"], metadata["name"])
     over = _not_queued(facts)
@@ -106,13 +109,14 @@ def explain(facts: Facts) -> Answer:
 def _not_queued(facts: Facts) -> tuple[State, str] | None:
     """Return what a job does that is not queued."""
     job = facts.job
-    end = finish(conditions_of(job))
+    kind = kind_of(job)
+    end = kind.end(job)
     if end is not None:
         why = sentence(str(end.get("message") or ""))
         return "Finished", f"It is not queued: it is {end['type']}. {why}".strip()
     if trees.get(job, "metadata", "deletionTimestamp"):
         return "Deleting", "It is not queued: it is being deleted."
-    if trees.get(job, "spec", "suspend"):
+    if kind.is_suspended(job):
         return None
     queue = trees.get(facts.workload, "status", "admission", "clusterQueue")
     by = f"ClusterQueue {queue} admitted it" if queue else "Kueue does not manage it"
@@ -154,7 +158,9 @@ def _quota(case: Assessment) -> list[Cause]:
     if causes or not assignment.fits or workload is None:
         return causes
     if said.startswith(_REFUSALS):
-        do = "Correct the resources in the TrainJob or its runtime and create the TrainJob again."
+        kind = kind_of(case.facts.job)
+        where = f"spec.{kind.replica_specs}" if kind.replica_specs else f"the {kind.name} or its runtime"
+        do = f"Correct the resources in {where} and create the {kind.name} again."
         return [Cause("Refused", field, f"Kueue refuses its pods: {sentence(said)}", do)]
     if reason in {"Waiting", "WaitingForPodsReady"}:
         what = "Kueue admits nothing until the pods of what it admitted last are ready."

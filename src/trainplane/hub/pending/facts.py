@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.hub.errors import HubError, NoSuchTrainJobError, UnreadableError
+from trainplane.hub.errors import HubError, NoSuchJobError, UnreadableError
+from trainplane.hub.kinds import TRAIN_JOB, kind_of
 from trainplane.hub.pending import shapes
 from trainplane.hub.pending.quota import QuotaTree
 from trainplane.hub.pending.workload import FINISHED, holds
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -58,12 +60,12 @@ HOLDERS_ASKED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One cluster as far as it concerns one TrainJob. Lists of kinds that could not be read are None."""
+    """One cluster as far as it concerns one job. Lists of kinds that could not be read are None."""
 
     job: Tree
     now: datetime
     cluster: str | None = None
-    """The worker that these facts are of; None: the cluster where the TrainJob was made."""
+    """The worker that these facts are of; None: the cluster where the job was made."""
     workload: Tree | None = None
     model: Tree | None = None
     """On a worker: the hub's Workload, of which the worker's is or would be a copy."""
@@ -82,11 +84,11 @@ class Facts:
     holding: tuple[Tree, ...] = ()
     """Workloads with quota in the job's ClusterQueue and its cohort."""
     holding_jobs: Mapping[tuple[str, str], Tree] = field(default_factory=dict)
-    """TrainJobs of `holding`, by namespace and name, as far as they were read."""
+    """Jobs of `holding`, by namespace and name, as far as they were read."""
     runtime_exists: bool | None = None
     """None: not read, as on workers, or not ours to read."""
     events: tuple[Tree, ...] = ()
-    """About the TrainJob; only read where there is no Workload."""
+    """About the job; only read where there is no Workload."""
     workers: Mapping[str, Facts | str] = field(default_factory=dict)
     """On a hub: each worker that the job may go to, or why nothing is known of it."""
     unread: tuple[str, ...] = ()
@@ -146,10 +148,11 @@ async def gather(
     name: str,
     workers: Workers | None = None,
     *,
+    kind: JobKind = TRAIN_JOB,
     clock: Clock | None = None,
     worker_seconds: float = WORKER_SECONDS,
 ) -> Facts:
-    """Read everything that concerns a TrainJob: at most 23 requests here and 12 for each worker it may go to.
+    """Read everything that concerns a job: at most 23 requests here and 12 for each worker it may go to.
 
     Eleven at first: the job, its Workload, runtime and Namespace, LocalQueues, ClusterQueues, Cohorts,
     ResourceFlavors, AdmissionChecks, Nodes, and the Workloads without quota. Without a Workload one more, the job's
@@ -159,16 +162,16 @@ async def gather(
     once, each for `worker_seconds` at most.
 
     Raises:
-        NoSuchTrainJobError: there is no such job.
-        UnreadableError: it is no TrainJob as we know them.
+        NoSuchJobError: there is no such job.
+        UnreadableError: it is no job as we know them.
         KubeError: the cluster itself could not be read; what is wrong with a worker stands in `Facts.workers`.
     """
     try:
-        job = await client.get(TRAIN_JOBS, name, namespace)
+        job = await client.get(kind.resource, name, namespace)
     except NotFoundError as error:
-        raise NoSuchTrainJobError(namespace, name) from error
-    if problem := shapes.fault(TRAIN_JOBS.plural, job):
-        raise UnreadableError(f"TrainJob {namespace}/{name} cannot be read: {problem}")
+        raise NoSuchJobError(namespace, name, kind.name) from error
+    if problem := shapes.fault(kind.plural, job):
+        raise UnreadableError(f"{kind.name} {namespace}/{name} cannot be read: {problem}")
     clock = clock or SystemClock()
     now = clock.now()
     labels = {names.LABEL_JOB_UID: job["metadata"]["uid"]}
@@ -225,7 +228,9 @@ async def _add_namespaces(client: Client, facts: Facts) -> Facts:
 
 
 async def _runtime_exists(client: Client, job: Tree) -> bool | None:
-    """Return whether the runtime that a job names exists; None if we may not look."""
+    """Return whether the runtime that a job names exists; None if we may not look, and for a kind without runtimes."""
+    if kind_of(job) is not TRAIN_JOB:
+        return None
     reference = trees.get(job, "spec", "runtimeRef") or {}
     name = reference.get("name") or ""
     try:

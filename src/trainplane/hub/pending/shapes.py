@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import msgspec
 
 from trainplane.api.declaration import Moment  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.api.legacy.kinds import BY_PLURAL
 from trainplane.api.quantity import Quantity
 from trainplane.resources import (
     ADMISSION_CHECKS,
@@ -430,6 +431,20 @@ class JobMetadata(InNamespace):
     uid: str
 
 
+class LegacyJobSpec(Shape):
+    """What a job of kubeflow.org says of who runs it."""
+
+    run_policy: JobSpec | None = None
+
+
+class LegacyJob(Shape):
+    """A job of kubeflow.org."""
+
+    metadata: JobMetadata
+    spec: LegacyJobSpec | None = None
+    status: Conditions | None = None
+
+
 class TrainJob(Shape):
     """A TrainJob."""
 
@@ -466,6 +481,7 @@ class Event(Object):
 
 
 _SHAPES: Final[dict[str, type[Shape]]] = {
+    **dict.fromkeys(BY_PLURAL, LegacyJob),
     TRAIN_JOBS.plural: TrainJob,
     WORKLOADS.plural: Workload,
     LOCAL_QUEUES.plural: LocalQueue,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.explain.standing import is_dispatched
+from trainplane.hub.kinds import key_of, kind_of
 from trainplane.hub.pending.answer import Cause
 from trainplane.hub.pending.facts import checks_of, dispatching_check, named
 from trainplane.hub.pending.nodes import selects
@@ -25,6 +26,7 @@ from trainplane.lifecycle import after
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
+    from trainplane.hub.kinds import JobKind
     from trainplane.hub.pending.facts import Facts
 
 _RUNNING: Final = (None, "", "None")
@@ -33,7 +35,7 @@ _POLICY_MEANS: Final = {"Hold": "admits nothing new", "HoldAndDrain": "admits no
 
 
 def causes_of_job(facts: Facts) -> list[Cause]:
-    """Return what the TrainJob and its Workload themselves say."""
+    """Return what the job and its Workload themselves say."""
     job, workload = facts.job, facts.workload
     if facts.cluster is not None:
         return _held_back(facts) if workload else []
@@ -101,24 +103,23 @@ def causes_after_quota(facts: Facts) -> list[Cause]:
             causes.append(_check(facts, check, state))
     if not causes and holds(workload, ADMITTED) and facts.cluster is None:
         what = "Kueue has admitted it and has not unsuspended it yet."
-        do = "If that lasts more than seconds, read Kueue's log: the API server refuses Kueue's change of the TrainJob."
-        causes.append(Cause("NotStarted", "spec.suspend", what, do))
+        do = "If that lasts more than seconds, read Kueue's log: the API server refuses Kueue's change of the job."
+        causes.append(Cause("NotStarted", kind_of(facts.job).field("suspend"), what, do))
     return causes
 
 
 def _no_workload(facts: Facts) -> list[Cause]:
-    namespace, name = facts.job["metadata"]["namespace"], facts.job["metadata"]["name"]
+    kind, (namespace, name, _) = kind_of(facts.job), key_of(facts.job)
     if not facts.queue:
         what = "A person suspended it, not Kueue: it names no queue."
-        do = f"""kubectl patch trainjob {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'"""
-        return [Cause("SuspendedByUser", "spec.suspend", what, do)]
+        return [Cause("SuspendedByUser", kind.field("suspend"), what, _resume_job(kind, namespace, name))]
     if facts.runtime_exists is False:
         return _no_runtime(facts)
     warnings = [e for e in facts.events if e.get("type") == "Warning" and e.get("message")]
     said = f" Last warning: {warnings[-1]['message']}" if warnings else ""
     what = f"Kueue has made no Workload for it.{said}"
     do = (
-        "Wait a few seconds. If none comes, the admin checks that Kueue runs, that trainer.kubeflow.org/trainjob is in "
+        f"Wait a few seconds. If none comes, the admin checks that Kueue runs, that {kind.framework} is in "
         "its integrations.frameworks, and that its managedJobsNamespaceSelector has this namespace."
     )
     return [Cause("NoWorkload", _QUEUE_FIELD, what, do)]
@@ -140,7 +141,12 @@ def _managed_by(facts: Facts) -> list[Cause]:
     if queue is None or facts.checks is None:
         return []
     sends = dispatching_check(facts, queue) is not None
-    remote = is_dispatched(facts.job)
+    kind = kind_of(facts.job)
+    remote = kind.is_dispatched(facts.job)
+    if sends and remote and not kind.is_mirrored:
+        what = f"Kueue on a worker refuses the copy of a {kind.name} that MultiKueue makes: no worker ever takes it."
+        do = f"Queue it on the cluster where it is to run; as TrainJob it can be sent. {_set_queue(facts)}"
+        return [Cause("NotMirrored", "kind", what, do)]
     if sends == remote:
         return []
     name = queue["metadata"]["name"]
@@ -148,8 +154,9 @@ def _managed_by(facts: Facts) -> list[Cause]:
         what = f"ClusterQueue {name} sends jobs to workers, and this one was made to run on this cluster."
     else:
         what = f"It was made to run on a worker, and ClusterQueue {name} sends no jobs to workers: nobody will run it."
-    do = "The field cannot change: delete the TrainJob and create it again without spec.managedBy; Kueue sets it."
-    return [Cause("ManagedBy", "spec.managedBy", what, do)]
+    field = kind.field("managedBy")
+    do = f"The field cannot change: delete the {kind.name} and create it again without {field}; Kueue sets it."
+    return [Cause("ManagedBy", field, what, do)]
 
 
 def _deactivated(facts: Facts, workload: Tree) -> Cause:
@@ -294,8 +301,21 @@ _QUEUE_FIELD: Final = f"metadata.labels[{names.LABEL_QUEUE}]"
 
 
 def _set_queue(facts: Facts) -> str:
-    metadata = facts.job["metadata"]
-    return f"kubectl label trainjob {metadata['name']} -n {metadata['namespace']} --overwrite {names.LABEL_QUEUE}=QUEUE"
+    return label_queue(facts.job, "QUEUE")
+
+
+def label_queue(job: Tree, queue: str) -> str:
+    """Return the command that puts a job into another queue."""
+    namespace, name, kind = key_of(job)
+    return f"kubectl label {kind.lower()} {name} -n {namespace} --overwrite {names.LABEL_QUEUE}={queue}"
+
+
+def _resume_job(kind: JobKind, namespace: str, name: str) -> str:
+    patch: Tree = {"suspend": False}
+    for part in reversed(kind.policy):
+        patch = {part: patch}
+    text = json.dumps(patch, separators=(",", ":"))
+    return f"kubectl patch {kind.name.lower()} {name} -n {namespace} --type=merge -p '{text}'"
 
 
 def _resume(kind: str, name: str, namespace: str = "") -> str:

@@ -77,10 +77,10 @@ def needs_of(workload: Tree) -> tuple[PodSetNeed, ...]:
     return tuple(needs)
 
 
-def trainer_of(needs: Iterable[PodSetNeed]) -> PodSetNeed | None:
-    """Return the pod set whose size is `spec.trainer.numNodes`: the one named `node`, or the only one."""
+def trainer_of(needs: Iterable[PodSetNeed], name: str = names.JOB_NODE) -> PodSetNeed | None:
+    """Return the pod set whose size people choose (`spec.trainer.numNodes`): the one of a name, or the only one."""
     needs = tuple(needs)
-    named = next((need for need in needs if need.name == names.JOB_NODE), None)
+    named = next((need for need in needs if need.name == name), None)
     return named or (needs[0] if len(needs) == 1 else None)
 
 
