@@ -10,6 +10,7 @@ import msgspec
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import Target
 from tests.unit.hub.kept import pod
+from trainplane.api.names import TRAIN_JOB
 from trainplane.hub.apiserver import view
 from trainplane.hub.placement import Placement
 from trainplane.kube.errors import StreamError
@@ -77,12 +78,10 @@ class Views(Target):
         pods = [("worker1", tree) for key in store if (tree := store.decode(key, dict)) is not None]
         item = view.summary(_JOB, _PLACE, pods, kept_bytes=0, problem=None)
         names = frozenset(tree["metadata"]["name"] for _, tree in pods)
-        about = [
-            ("worker1", one) for one in events if view.concerns(one, "x", workload="w", pods=names, steps=frozenset())
-        ]
+        about = [("worker1", one) for one in events if view.concerns(one, _JOB, workload="w", pods=names)]
         shown = (
             item,
-            view.listing([item], "1"),
+            view.listing(TRAIN_JOB, [item], "1"),
             view.table([item], "1", _NOW),
             view.pod_list(pods),
             view.event_list(about),
