@@ -107,9 +107,15 @@ class Tenant:
         wait_for(what, lambda: bool(holds()), seconds=PATIENCE, log=self.cluster.log("trainplane"))
 
     def wait_condition(self, name: str, wanted: str, plural: str = "pytorchjobs") -> Tree:
-        """Wait until a condition holds, and return it."""
-        self.wait(f"{name} to be {wanted}", lambda: wanted in self.conditions(name, plural))
-        return self.conditions(name, plural)[wanted]
+        """Wait until a condition holds, and return it as it was then: the next moment it may be another."""
+        found: dict[str, Tree] = {}
+
+        def holds() -> bool:
+            found.update(self.conditions(name, plural))
+            return wanted in found
+
+        self.wait(f"{name} to be {wanted}", holds)
+        return found[wanted]
 
 
 def home() -> list[Tree]:

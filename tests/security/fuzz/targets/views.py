@@ -10,6 +10,7 @@ import msgspec
 from tests.security.fuzz.mutations import Mutator, encode
 from tests.security.fuzz.target import Target
 from tests.unit.hub.kept import pod
+from trainplane.api.names import TRAIN_JOB
 from trainplane.hub.apiserver import view
 from trainplane.hub.placement import Placement
 from trainplane.kube.errors import StreamError
@@ -80,7 +81,7 @@ class Views(Target):
         about = [("worker1", one) for one in events if view.concerns(one, _JOB, workload="w", pods=names)]
         shown = (
             item,
-            view.listing("TrainJob", [item], "1"),
+            view.listing(TRAIN_JOB, [item], "1"),
             view.table([item], "1", _NOW),
             view.pod_list(pods),
             view.event_list(about),
