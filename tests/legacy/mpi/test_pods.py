@@ -6,16 +6,11 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from lab import profiles, trainplane
 from lab.images import reference as image
 from lab.processes import wait_for
 from tests.fleet.api import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from lab.cluster import Cluster
 
 Tree = dict[str, Any]
@@ -37,15 +32,6 @@ _SSHD = "ssh-keygen -A && exec /usr/sbin/sshd -De -o StrictModes=no"
 """The lab's image has no host keys, and mounted folders are open to all."""
 _TRUST = "printf 'Host *\\n  StrictHostKeyChecking no\\n' > /etc/ssh/ssh_config.d/mpi.conf"
 _LAUNCH = f'{_TRUST} && exec {_FOLDER}/bin/mpirun --allow-run-as-root -np 4 python3 -c "$PROGRAM"'
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    def install(cluster: Cluster) -> None:
-        trainplane.install(cluster, older=("mpijobs",))
-
-    with profiles.node_with(install, "legacy-mpi") as cluster:
-        yield cluster
 
 
 def _replica(script: str, count: int, **container: Any) -> Tree:
@@ -82,17 +68,17 @@ def _printed(cluster: Cluster, name: str) -> str:
     return cluster.kubectl("logs", f"--selector={selector}", "--tail=-1").stdout
 
 
-def test_ranks_on_two_pods_meet_over_ssh_in_either_version(cluster: Cluster) -> None:
-    api = Api(cluster)
+def test_ranks_on_two_pods_meet_over_ssh_in_either_version(node_cluster: Cluster) -> None:
+    api = Api(node_cluster)
     metadata = {"namespace": NAMESPACE}
     newer: Tree = {"slotsPerWorker": 2, "launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": _replicas()}
     older: Tree = {"slotsPerWorker": 2, "cleanPodPolicy": "All", "mpiReplicaSpecs": _replicas()}
     older["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "OnFailure"
     for version, spec in (("v2beta1", newer), ("v1", older)):
         job = {"apiVersion": f"kubeflow.org/{version}", "kind": "MPIJob", "metadata": {**metadata, "name": version}}
-        cluster.kubectl("create", "-f", "-", stdin=json.dumps({**job, "spec": spec}))
+        node_cluster.kubectl("create", "-f", "-", stdin=json.dumps({**job, "spec": spec}))
     for name in ("v2beta1", "v1"):
         wait_for(f"{name} to succeed", partial(_is_over, api, name), seconds=_PATIENCE)
-        assert "4 processes on 2 hosts, sum 10" in _printed(cluster, name)
+        assert "4 processes on 2 hosts, sum 10" in _printed(node_cluster, name)
     left = "training.kubeflow.org/job-name=v1,training.kubeflow.org/job-role=worker"
     wait_for("the workers of v1 to go", lambda: not api.list("pods", NAMESPACE, labels=left), seconds=_PATIENCE)

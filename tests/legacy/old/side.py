@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from lab import profiles, training_operator, trainplane
+from lab import profiles, training_operator
 from lab.engines.build import build_missing
 from lab.paths import REPOSITORY
 from lab.processes import wait_for
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
 
 Tree = dict[str, Any]
-Name = Literal["ours", "old"]
 
 USER = documents.USER
 OLD = Package(
@@ -52,19 +51,19 @@ class Side:
 
 
 @contextmanager
-def side(name: Name) -> Iterator[Side]:
-    """Bring one up."""
-
-    def install(cluster: Cluster) -> None:
-        if name == "old":
-            build_missing(["training-operator"])
-            training_operator.install(cluster)
-        else:
-            trainplane.install(cluster, older=tuple(training_operator.KINDS.values()))
-        cluster.apply(*documents.home(USER), *_user())
-
-    with profiles.node_with(install, f"legacy-{name}") as cluster, Sdk(kubeconfig(cluster), USER, OLD) as sdk:
+def on(cluster: Cluster) -> Iterator[Side]:
+    """Let somebody use a cluster that serves the older kinds."""
+    cluster.apply(*documents.home(USER), *_user())
+    with Sdk(kubeconfig(cluster), USER, OLD) as sdk:
         yield Side(cluster, Api(cluster), sdk)
+
+
+@contextmanager
+def old() -> Iterator[Side]:
+    """Bring up a cluster of training-operator's."""
+    build_missing(["training-operator"])
+    with profiles.node_with(training_operator.install, "legacy-old") as cluster, on(cluster) as side:
+        yield side
 
 
 def _user() -> list[Tree]:

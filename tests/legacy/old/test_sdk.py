@@ -6,13 +6,14 @@ With FULL=1 the same goes through training-operator v1.9.3 too, which proves wha
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
 
 from lab.images import reference as image
 from lab.training_operator import KINDS
-from tests.legacy.old.side import USER, Name, side
+from tests.legacy.old import side
+from tests.legacy.old.side import USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,12 +25,10 @@ _SAMPLES = Path(__file__).with_name("samples")
 _LABEL = "training.kubeflow.org/job-name"
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.full if name == "old" else ()) for name in get_args(Name)],
-)
+@pytest.fixture(scope="module", params=["ours", pytest.param("old", marks=pytest.mark.full)])
 def here(request: pytest.FixtureRequest) -> Iterator[Side]:
-    with side(request.param) as one:
+    ours = request.param == "ours"
+    with side.on(request.getfixturevalue("node_cluster")) if ours else side.old() as one:
         yield one
 
 
