@@ -6,6 +6,7 @@ purpose is declared here, by cause. Whatever else differs is a finding.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,11 +19,13 @@ Tree = dict[str, Any]
 
 _DRAWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace")
 _TIMES = ("lastUpdateTime", "lastTransitionTime", "startTime", "completionTime", "lastReconcileTime")
-INIT = "init-pytorch"
 
 
 def look(stage: Stage, namespace: str, members: tuple[Member, ...]) -> dict[str, Tree]:
-    """Return each job's status, events, and what it owns, by the job's name."""
+    """Return each job's status, warnings, and what it owns, by the job's name.
+
+    Good news is not compared: ours tells the steps of one course as one Event, and theirs goes by how often it looked.
+    """
     jobs = stage.jobs(namespace, members)
     everything = stage.kept(namespace)
     events = stage.api.list("events", namespace)
@@ -30,13 +33,15 @@ def look(stage: Stage, namespace: str, members: tuple[Member, ...]) -> dict[str,
     for name, job in jobs.items():
         uid = job["metadata"]["uid"]
         owned = {
-            f"{plural} {item['metadata']['name']}": _steady(item, name)
+            f"{plural} {item['metadata']['name']}": _anywhere(_steady(item, name), namespace)
             for plural, items in everything.items()
             for item in items
             if any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences", ()))
         }
-        said = {f"{one['type']} {one['reason']}" for one in events if one["involvedObject"]["uid"] == uid}
-        found[name] = {"status": status(job), "events": dict.fromkeys(sorted(said), 1), **owned}
+        warned = {
+            f"{one['reason']}" for one in events if one["involvedObject"]["uid"] == uid and one["type"] == "Warning"
+        }
+        found[name] = {"status": status(job), "warnings": dict.fromkeys(sorted(warned), 1), **owned}
     return found
 
 
@@ -69,6 +74,12 @@ def _steady(item: Tree, job: str) -> Tree:
     spec = {key: value for key, value in item["spec"].items() if key not in ("clusterIP", "clusterIPs")}
     phase = item.get("status", {}).get("phase")
     return {"metadata": metadata, "spec": _without_accounts(spec), "phase": phase, "job": job}
+
+
+def _anywhere(item: Tree, namespace: str) -> Tree:
+    """Return an object without its namespace in names of hosts."""
+    found: Tree = json.loads(json.dumps(item).replace(f".{namespace}.svc", ".namespace.svc"))
+    return found
 
 
 def _without_accounts(spec: Tree) -> Tree:
@@ -104,7 +115,8 @@ def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 _DECLARED = {
     "/initContainers/0/": "how a worker awaits its master is the operator's own, and its image a setting",
     "/status/lastReconcileTime": "nobody reads when an operator last looked, and each write wakes every watcher",
-    "/events/Normal ExitedWithCode": "told at every look at a pod that ended, with or without news; conditions say it",
+    "JobFailed": "a failure is a warning; theirs tells it as good news",
+    "/replicaStatuses/Worker/selector": "theirs has it or not, by the order in which it met its replica types",
 }
 """Part of a path → why what lies there may differ."""
 
