@@ -40,6 +40,8 @@ def show_cluster(given: argparse.Namespace) -> int:
 
     async def look(client: Client) -> None:
         for resource in resources():
+            if not resource.namespaced and not given.all_namespaces:
+                continue  # no namespace's own, and a tenant may not list them
             entries.extend([entry(source) async for source in _objects(client, resource, given, unseen)])
 
     asked(given, look)
