@@ -1,8 +1,4 @@
-"""What tests of initializers share.
-
-An S3 server, a cluster of two machines for those that have pods, and a step for each test, whose words are looked
-through for secrets.
-"""
+"""One S3 server for the suite, and a step for each test, whose words are looked through for secrets."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import node, profiles, trainplane
 from tests.initializers.emulators import ACCOUNT_KEY
 from tests.unit.initializers.conftest import Step
 from tests.unit.initializers.sending import TOKEN
@@ -21,7 +16,6 @@ from tests.unit.initializers.versity import SECRET, Store, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
 
@@ -40,19 +34,6 @@ def store(room: Path) -> Iterator[Store]:
     (room / "versitygw").mkdir()
     with serving(room / "versitygw") as served:
         yield served
-
-
-@pytest.fixture(scope="session")
-def two_machines() -> Iterator[Cluster]:
-    """Bring up a cluster with our operator, both of whose machines have the image that `make image` built."""
-
-    def install(cluster: Cluster) -> None:
-        node.install_second(cluster)
-        image = node.give(cluster, "initializers", node.NAME, node.SECOND)
-        trainplane.install(cluster, settings={"output": {"image": image}})
-
-    with profiles.node_with(install, "initializers") as cluster:
-        yield cluster
 
 
 @pytest.fixture

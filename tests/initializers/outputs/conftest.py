@@ -1,4 +1,4 @@
-"""An S3 server that pods reach, and a tenant who has rights in one namespace."""
+"""One node with our operator, an S3 server that its pods reach, and a tenant who has rights in one namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import accounts
+from lab import accounts, node, profiles, trainplane
 from lab.engines import binary
 from tests.sdk.kubernetes.stage import Stage
 from tests.unit.initializers.versity import KEY, SECRET, Store, serving
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from lab.cluster import Cluster
 
-PORT = 7071
+PORT = 7070
 TENANT = "tenant"
 _RULES: list[dict[str, Any]] = [
     {
@@ -95,12 +95,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def cluster(two_machines: Cluster, store: Store) -> Cluster:
-    command = [binary("versitygw"), "--port", f"0.0.0.0:{PORT}", "--quiet", "posix", str(store.root)]
-    two_machines.start(
-        "versitygw-outputs", list(map(str, command)), {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET}
-    )
-    return two_machines
+def cluster(store: Store) -> Iterator[Cluster]:
+    def install(cluster: Cluster) -> None:
+        image = node.give(cluster, "initializers")
+        trainplane.install(cluster, settings={"output": {"image": image}})
+        command = [binary("versitygw"), "--port", f"0.0.0.0:{PORT}", "--quiet", "posix", str(store.root)]
+        cluster.start("versitygw", list(map(str, command)), {"ROOT_ACCESS_KEY": KEY, "ROOT_SECRET_KEY": SECRET})
+
+    with profiles.node_with(install, "outputs") as made:
+        yield made
 
 
 @pytest.fixture
