@@ -133,8 +133,8 @@ $(LEGACY): requirements/legacy.txt $(VENV)
 	@touch $@
 
 .PHONY: legacy
-legacy: engines images $(LEGACY) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
-	$(LIVE) --suite legacy tests/legacy
+legacy: engines images $(LEGACY) $(OFFICIAL) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+	$(LIVE) --suite legacy --numprocesses 2 --dist loadgroup tests/legacy
 
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods

@@ -242,7 +242,7 @@ def rights() -> list[dict[str, Any]]:
 
 def legacy_rights() -> list[dict[str, Any]]:
     """Return what the same user needs beside it where the hub dispatches older kinds of jobs."""
-    return _own("examples/multikueue/worker-legacy-access.yaml")
+    return _own("examples/legacy/multikueue-worker-access.yaml")
 
 
 def _own(*files: str) -> list[dict[str, Any]]:

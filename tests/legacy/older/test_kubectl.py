@@ -60,15 +60,6 @@ def test_words_for_older_kinds_show_older_objects(both: Teammate) -> None:
             assert json.loads(both.fresh("get", word, name, "--output=json"))["apiVersion"] == OLDER
 
 
-def test_a_name_as_kubectl_prints_it_leads_to_todays_and_of_older_ones_nowhere(both: Teammate) -> None:
-    """What it costs: kubectl prints kinds in small letters, and finds resources by plural and singular alone."""
-    printed = both.fresh("get", "trainjobs", "ours", "--output=name").strip()
-    assert "ours" in both.fresh("get", printed)
-    printed = both.fresh("get", "v2alpha1trainjobs", "older", "--output=name").strip()
-    assert "doesn't have a resource type" in both.fresh("get", printed, check=False)
-    assert "older" in both.fresh("get", "TrainJob.v2alpha1.kubeflow.org/older")
-
-
 @pytest.mark.parametrize("kind", WORDS)
 def test_explain_stays_with_today(user: Teammate, kind: str) -> None:
     for word in (*WORDS[kind][:2], kind):
@@ -94,23 +85,6 @@ def test_the_state_of_older_ones_is_shown(both: Teammate) -> None:
     header, line = both.fresh("get", "v2alpha1trainjobs").splitlines()
     assert header.split() == ["NAME", "STATE", "IN", "SYNC", "AGE"]
     assert line.split()[:2] == ["older", "True"]  # it has not run yet
-
-
-def test_the_plural_of_todays_would_take_its_words_over(both: Teammate) -> None:
-    """Why the older shape has a plural of its own: another kind that is called so in its group, tried."""
-    names = {"kind": "Rival", "listKind": "RivalList", "plural": "trainjobs", "singular": "rival"}
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    crd = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "trainjobs.kubeflow.org"},
-        "spec": {"group": "kubeflow.org", "names": names, "scope": "Namespaced", "versions": [version]},
-    }
-    assert "ours" in both.fresh("get", "trainjobs")
-    with both.with_crd(crd):
-        assert "No resources found" in both.fresh("get", "trainjobs", check=False)
-    assert "ours" in both.fresh("get", "trainjobs")
 
 
 def test_nothing_of_it_is_called_as_anything_else(user: Teammate) -> None:

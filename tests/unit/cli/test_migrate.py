@@ -194,7 +194,7 @@ def test_a_clusters_jobs_are_listed_in_the_order_to_go(served: Served, capsys: P
         ("stays", "paddle-ps"),
     ]
     assert main(command) == 1
-    text = capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())  # lines are as wide as the terminal
     assert "in queue user-queue: it lines up anew" in text
     assert "PyTorchJob vision/resnet-cifar on torch-distributed; changes spec, spec.pytorchReplicaSpecs.Master" in text
 
