@@ -134,7 +134,7 @@ $(LEGACY): requirements/legacy.txt $(VENV)
 
 .PHONY: legacy
 legacy: engines images $(LEGACY) $(OFFICIAL) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
-	$(LIVE) --suite legacy --numprocesses 2 --dist loadgroup tests/legacy
+	$(LIVE) --suite legacy tests/legacy
 
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods

@@ -31,7 +31,7 @@ HIGH = "high"
 """A priority before which others go."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def fleet() -> Iterator[Fleet]:
     """Return the fleet, up and connected, with the hub server."""
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.legacy.old.stage import Tree
     from tests.suite import SuiteReport
 
+pytestmark = pytest.mark.full
+
 THERE, BACK = "there", "back"
 
 

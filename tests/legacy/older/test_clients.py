@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.legacy.older.user import Teammate
 
+pytestmark = pytest.mark.full
+
 Tree = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"

@@ -12,6 +12,9 @@ from tests.legacy.older.world import OLDER, TODAY, runtime, train_job
 if TYPE_CHECKING:
     from tests.legacy.older.user import Teammate
 
+
+pytestmark = pytest.mark.full
+
 Tree = dict[str, Any]
 
 TRAINER = {"image": "registry.invalid/none:1", "resourcesPerNode": {"requests": {"cpu": "1"}}}
