@@ -126,6 +126,12 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
+OFFICIAL := build/official-sdk/stamp
+$(OFFICIAL): requirements/official.txt $(VENV)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/official-sdk
+	$(UV) pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
+	@touch $@
+
 LEGACY := build/legacy-sdk/stamp
 $(LEGACY): requirements/legacy.txt $(VENV)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/legacy-sdk
@@ -133,7 +139,7 @@ $(LEGACY): requirements/legacy.txt $(VENV)
 	@touch $@
 
 .PHONY: legacy
-legacy: engines images $(LEGACY) $(OFFICIAL) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+legacy: engines images $(LEGACY) $(if $(filter 1,$(FULL)),$(OFFICIAL)) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
 	$(LIVE) --suite legacy tests/legacy
 
 .PHONY: e2e
@@ -161,12 +167,6 @@ fleet: engines image ## Kueue on one cluster, MultiKueue on a hub with two worke
 .PHONY: install-e2e
 install-e2e: image ## our image and chart as an admin installs them, on real clusters
 	$(LIVE) --suite install tests/install
-
-OFFICIAL := build/official-sdk/stamp
-$(OFFICIAL): requirements/official.txt $(VENV)
-	$(UV) venv --quiet --clear --python $(PYTHON) build/official-sdk
-	$(UV) pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
-	@touch $@
 
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
