@@ -41,6 +41,8 @@ def train(parameters):
     total = torch.ones(1) * parameters["each"]
     dist.all_reduce(total)
     print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {int(total.item())}")
+    dist.barrier()
+    dist.destroy_process_group()  # or gloo may abort a process whose peer has ended
 
 client.create_job(
     name="trained", train_func=train, parameters={"each": 7}, base_image=IMAGE, num_workers=2, num_procs_per_worker=1,
