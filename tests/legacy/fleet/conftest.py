@@ -31,7 +31,7 @@ HIGH = "high"
 """A priority before which others go."""
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Return the fleet, up and connected, with the hub server."""
 

@@ -106,7 +106,8 @@ def test_processes_of_a_pytorchjob_meet_and_it_succeeds(tenant: Tenant) -> None:
     assert "all 3 processes met" in tenant.logs("meeting-master-0")
     assert "one of 3 processes met the first" in tenant.logs("meeting-worker-1")
     found = tenant.status("meeting")
-    assert [one["type"] for one in found["conditions"]] == ["Created", "Running", "Succeeded"]
+    types = [one["type"] for one in found["conditions"]]
+    assert types in (["Created", "Running", "Succeeded"], ["Created", "Succeeded"]), "the operator was away for a while"
     assert found["replicaStatuses"]["Master"]["succeeded"] == 1
     assert found["startTime"] <= found["completionTime"]
     services = tenant.api.list("services", NAMESPACE, labels=f"{JOB_NAME}=meeting")

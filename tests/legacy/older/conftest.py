@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     (cluster,) = profiles.up("control", f"older-{os.getpid()}", owned=True)
     try:
