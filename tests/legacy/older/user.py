@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from tests.e2e.user import User
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Tree = dict[str, Any]
 
@@ -131,20 +127,3 @@ class Teammate(User):
     def _patch_status(self, path: str, status: Tree) -> None:
         with self.cluster.connection() as connection:
             connection.send("PATCH", f"{path}/status", json.dumps({"status": status}), _MERGE)
-
-    # -- others ---------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def with_crd(self, crd: Tree) -> Iterator[None]:
-        """Have one more CRD for a while."""
-        name = crd["metadata"]["name"]
-        self.cluster.apply(crd)
-        self.cluster.wait_established(name)
-        try:
-            yield
-        finally:
-            self.cluster.kubectl("delete", "crd", name)
-            self.wait(f"CRD {name} to go", self._is_gone(name))
-
-    def _is_gone(self, crd: str) -> Callable[[], bool]:
-        return lambda: crd not in self.cluster.kubectl("get", "crd", "--output=name").stdout

@@ -32,23 +32,13 @@ if TYPE_CHECKING:
 _WRITTEN = frozenset({"CREATE", "UPDATE"})
 
 
-def mutate_path(kind: Kind) -> str:
-    """Return where jobs of a kind are completed, in the words of Go's controllers."""
-    return f"/mutate-kubeflow-org-{kind.version}-{kind.singular}"
-
-
-def validate_path(kind: Kind) -> str:
-    """Return where jobs of a kind are judged; training-operator's own path."""
-    return f"/validate-kubeflow-org-{kind.version}-{kind.singular}"
-
-
 def routes(kinds: Iterable[Kind], settings: Settings) -> Mapping[str, Review]:
     """Return the handlers for a webhook server."""
     reviews: dict[str, Review] = {}
     for kind in kinds:
         judge = _Judge(kind, settings)
-        reviews[mutate_path(kind)] = refusing(judge.default)
-        reviews[validate_path(kind)] = refusing(judge.validate)
+        reviews[kind.review_path("mutate")] = refusing(judge.default)
+        reviews[kind.review_path("validate")] = refusing(judge.validate)
     return reviews
 
 

@@ -13,7 +13,7 @@ from trainplane.api.legacy.kinds import KINDS, MPI, PYTORCH
 from trainplane.kube.admission import AdmissionRequest, GroupVersionKind, Verdict
 from trainplane.kube.errors import DecodeError
 from trainplane.legacy.decision import Settings
-from trainplane.operator.legacy.webhooks import mutate_path, routes, validate_path
+from trainplane.operator.legacy.webhooks import routes
 
 Tree = dict[str, Any]
 
@@ -34,25 +34,25 @@ async def ask(path: str, new: Any, old: Tree | None = None, settings: Settings |
 
 
 def test_paths_are_those_of_training_operator() -> None:
-    assert validate_path(PYTORCH) == "/validate-kubeflow-org-v1-pytorchjob"
-    assert mutate_path(MPI) == "/mutate-kubeflow-org-v2beta1-mpijob"
+    assert PYTORCH.review_path("validate") == "/validate-kubeflow-org-v1-pytorchjob"
+    assert MPI.review_path("mutate") == "/mutate-kubeflow-org-v2beta1-mpijob"
 
 
 async def test_what_a_job_leaves_out_is_filled_in() -> None:
-    answer = await ask(mutate_path(PYTORCH), pytorch_job())
+    answer = await ask(PYTORCH.review_path("mutate"), pytorch_job())
     assert answer.allowed
     assert any("restartPolicy" in str(operation) for operation in answer.patch)
 
 
 @pytest.mark.parametrize(("kind", "job"), [(PYTORCH, pytorch_job()), (MPI, mpi_job())])
 async def test_a_whole_job_may_be(kind: Any, job: Tree) -> None:
-    assert (await ask(validate_path(kind), job)).allowed
+    assert (await ask(kind.review_path("validate"), job)).allowed
 
 
 async def test_a_job_without_its_container_is_refused_in_words() -> None:
     job = pytorch_job()
     job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["name"] = "main"
-    answer = await ask(validate_path(PYTORCH), job)
+    answer = await ask(PYTORCH.review_path("validate"), job)
     assert not answer.allowed
     assert "this PyTorchJob is refused: spec.pytorchReplicaSpecs.Master.template.spec.containers" in answer.message
 
@@ -60,8 +60,8 @@ async def test_a_job_without_its_container_is_refused_in_words() -> None:
 @pytest.mark.parametrize(("kind", "job"), [(PYTORCH, pytorch_job()), (MPI, mpi_job())])
 async def test_without_the_gate_nobody_may_say_who_manages(kind: Any, job: Tree) -> None:
     managed = {**job, "spec": {**job["spec"], "runPolicy": {"managedBy": "kueue.x-k8s.io/multikueue"}}}
-    assert (await ask(validate_path(kind), managed)).allowed
-    answer = await ask(validate_path(kind), managed, settings=Settings(job_managed_by=False))
+    assert (await ask(kind.review_path("validate"), managed)).allowed
+    answer = await ask(kind.review_path("validate"), managed, settings=Settings(job_managed_by=False))
     assert "feature gate JobManagedBy" in answer.message
 
 
@@ -69,15 +69,15 @@ async def test_who_labels_a_job_is_not_warned_of_what_its_author_knows() -> None
     job = pytorch_job()
     template = job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
     template["spec"]["restartPolicy"] = "Always"
-    assert (await ask(validate_path(PYTORCH), job)).warnings
+    assert (await ask(PYTORCH.review_path("validate"), job)).warnings
     labelled = {**job, "metadata": {**job["metadata"], "labels": {"a": "b"}}}
-    assert not (await ask(validate_path(PYTORCH), labelled, job)).warnings
+    assert not (await ask(PYTORCH.review_path("validate"), labelled, job)).warnings
 
 
 async def test_ten_thousand_replicas_are_refused() -> None:
     job = pytorch_job()
     job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 10_000
-    assert "asks for 10001 pods" in (await ask(validate_path(PYTORCH), job)).message
+    assert "asks for 10001 pods" in (await ask(PYTORCH.review_path("validate"), job)).message
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,15 @@ async def test_ten_thousand_replicas_are_refused() -> None:
         b'{"metadata": {"name": "job"}, "spec": {"pytorchReplicaSpecs": {"Worker": {"template": {"spec": 1}}}}}',
     ],
 )
-@pytest.mark.parametrize("path", [mutate_path(PYTORCH), validate_path(PYTORCH), mutate_path(MPI), validate_path(MPI)])
+@pytest.mark.parametrize(
+    "path",
+    [
+        PYTORCH.review_path("mutate"),
+        PYTORCH.review_path("validate"),
+        MPI.review_path("mutate"),
+        MPI.review_path("validate"),
+    ],
+)
 async def test_what_no_schema_allows_is_answered_all_the_same(path: str, attack: bytes) -> None:
     with contextlib.suppress(DecodeError):  # the server answers it with a refusal; any other would be a fault of ours
         await ask(path, attack)
