@@ -17,7 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.emitted import emit
+from docs.emitted import emit, table
 from trainplane import client, options
 from trainplane.client import errors
 from trainplane.client.types import (
@@ -34,7 +34,6 @@ from trainplane.client.types import (
 from trainplane.explain import explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import ModuleType
 
 PAGE = Path(__file__).parent / "sdk-reference.md"
@@ -143,10 +142,10 @@ def _types(module: ModuleType) -> list[str]:
 def _type(kind: type) -> list[str]:
     parts = [f"### `{kind.__name__}`", _words(_doc(kind))]
     if issubclass(kind, Enum):
-        parts.append(_table(("member", "value"), [(f"`{one.name}`", f"`{one.value}`") for one in kind]))
+        parts.append(table(("member", "value"), [(f"`{one.name}`", f"`{one.value}`") for one in kind]))
     elif is_dataclass(kind):
         rows = [(f"`{one.name}`", _cell(one.kind), _cell(one.default), one.words) for one in _fields(kind)]
-        parts.append(_table(("field", "type", "default", ""), rows) if rows else "")
+        parts.append(table(("field", "type", "default", ""), rows) if rows else "")
     return parts
 
 
@@ -218,7 +217,7 @@ def _errors() -> list[str]:
     kinds = [getattr(errors, name) for name in _in_order(errors) if name in client.__all__]
     rows = [_error_row(kind) for kind in kinds]
     words = _flat(_doc(errors).rpartition("```")[2])
-    return ["## Errors", words, _table(("error", "", "is a", "whose", "retryable"), rows)]
+    return ["## Errors", words, table(("error", "", "is a", "whose", "retryable"), rows)]
 
 
 def _error_row(kind: type[client.TrainplaneError]) -> tuple[str, ...]:
@@ -304,11 +303,6 @@ def _code(text: str) -> str:
 
 def _cell(code: str | None) -> str:
     return "" if code is None else f"`{code}`".replace("|", "\\|")
-
-
-def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [headers, ("---",) * len(headers), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("\n\n", " ") for cell in line) + " |" for line in lines)
 
 
 def main(arguments: list[str] | None = None) -> int:
