@@ -27,6 +27,7 @@ myst_links_external_new_tab = False
 # -- looks ------------------------------------------------------------------------------------------------------------
 
 html_theme = "furo"
+html_title = "Trainplane"
 html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["static"]

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sphinx.application import Sphinx
-
 FIRST = "docs/index"
 SECTIONS = ("docs/tutorials", "docs/how-to", "docs/references/README", "docs/explanation")
 BELOW = ("docs/frameworks/README",)
@@ -45,14 +43,14 @@ def with_folders(page: str, text: str, root: Path) -> str:
     return _LINK.sub(resolved, text)
 
 
-def _read(app: Sphinx, page: str, source: list[str]) -> None:
+def _read(app: Any, page: str, source: list[str]) -> None:
     source[0] = with_folders(page, source[0], app.srcdir)
     if page in {FIRST, *SECTIONS, *BELOW}:
         below = "".join(f"/{one}\n" for one in contents(page, source[0]))
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n\n{below}```\n"
 
 
-def setup(app: Sphinx) -> dict[str, Any]:
+def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
     app.connect("source-read", _read)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""The site of `make docs`, as it was built: every link leads somewhere, it needs nobody else, and readers find things."""
+"""The site of `make docs`, as it was built: links lead somewhere, it needs nobody else, and readers find things."""
 
 from __future__ import annotations
 
