@@ -18,17 +18,19 @@ FIRST = "docs/index"
 SECTIONS = ("docs/tutorials", "docs/how-to", "docs/references/README", "docs/explanation")
 BELOW = ("docs/frameworks/README",)
 """Pages of a section that have pages of their own."""
-_PAGE = re.compile(r"\]\(([^)\s#:]+)\.md\)")
+_PAGE = re.compile(r"\[([^\]]+)\]\(([^)\s#:]+)\.md\)")
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#:]+)\)")
 
 
-def contents(page: str, text: str) -> list[str]:
-    """Return the pages that stand below one in the site's order."""
+def contents(page: str, text: str) -> dict[str, str]:
+    """Return the pages that stand below one in the site's order, each with the words of the first link to it."""
     folder = posixpath.dirname(page)
-    linked = dict.fromkeys(posixpath.normpath(posixpath.join(folder, name)) for name in _PAGE.findall(text))
+    linked: dict[str, str] = {}
+    for words, name in _PAGE.findall(text):
+        linked.setdefault(posixpath.normpath(posixpath.join(folder, name)), words.strip("`"))
     if page == FIRST:
-        return [one for one in linked if one in SECTIONS]
-    return [one for one in linked if one not in {FIRST, *SECTIONS}]
+        return {one: words for one, words in linked.items() if one in SECTIONS}
+    return {one: words for one, words in linked.items() if one not in {FIRST, *SECTIONS}}
 
 
 def with_folders(page: str, text: str, root: Path) -> str:
@@ -46,7 +48,7 @@ def with_folders(page: str, text: str, root: Path) -> str:
 def _read(app: Any, page: str, source: list[str]) -> None:
     source[0] = with_folders(page, source[0], app.srcdir)
     if page in {FIRST, *SECTIONS, *BELOW}:
-        below = "".join(f"/{one}\n" for one in contents(page, source[0]))
+        below = "".join(f"{words} </{one}>\n" for one, words in contents(page, source[0]).items())
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n\n{below}```\n"
 
 
