@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Printed = pytest.CaptureFixture[str]
 NOW = datetime(2026, 11, 16, 8, tzinfo=UTC)
-QUEUED = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}}}
+QUEUED: dict[str, Any] = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}}}
 
 
 @pytest.fixture
