@@ -71,6 +71,8 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m docs.promises --check
 	$(PYTHON) -m docs.fields --check
 	$(PYTHON) -m docs.names --check
+	$(PYTHON) -m docs.settings --check
+	$(PYTHON) -m docs.metrics --check
 	$(PYTHON) -m docs.executed --check
 
 .PHONY: test
@@ -108,6 +110,8 @@ manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's,
 	$(PYTHON) -m docs.promises
 	$(PYTHON) -m docs.fields
 	$(PYTHON) -m docs.names
+	$(PYTHON) -m docs.settings
+	$(PYTHON) -m docs.metrics
 	$(PYTHON) -m docs.executed
 
 .PHONY: kustomize

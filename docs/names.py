@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docs.emitted import cell, emit, table
+from docs.source import words_below
 from trainplane.api import names
 from trainplane.lifecycle import events, phase, timeline
 
@@ -42,7 +43,7 @@ def write_page() -> str:
     Raises:
         ValueError: a name has no words in the code.
     """
-    words = _words(names)
+    words = {name: cell(text) for name, text in words_below(names).items()}
     conditions = [(f"`{getattr(names, one)}`", words[one]) for one in _CONDITIONS]
     reasons = [(f"`{getattr(names, one)}`", words[one]) for one in words if one.startswith("REASON_")]
     marks = [
@@ -66,22 +67,6 @@ def write_page() -> str:
         for title, about, rows in sections
     ]
     return "\n\n".join([_HEAD, *told]) + "\n"
-
-
-def _words(module: ModuleType) -> dict[str, str]:
-    """Return each constant of a module with the string below it."""
-    body = ast.parse(inspect.getsource(module)).body
-    return {
-        statement.target.id: cell(_text(after))
-        for statement, after in zip(body, [*body[1:], None], strict=True)
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-    }
-
-
-def _text(statement: ast.stmt | None) -> str:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return str(statement.value.value)
-    return ""
 
 
 def _listed(module: ModuleType) -> list[tuple[str, str]]:
