@@ -45,7 +45,7 @@ class Glyphs:
     empty: str = "─"
     levels: str = " ▁▂▃▄▅▆▇█"
     """Of a chart, from nothing to all of a cell."""
-    then: str = "›"
+    then: str = "▸"
     do: str = "→"
     more: str = "…"
 
@@ -75,7 +75,7 @@ def column(text: str, width: int, more: str = UNICODE.more) -> str:
     return shown + " " * (width - cell_len(shown))
 
 
-def line(*parts: str | tuple[str, str]) -> Text:
+def line(*parts: str | tuple[str, str] | Text) -> Text:
     """Return a line of texts, each with its style where it has one. None of them is read as markup."""
     return Text.assemble(*parts, no_wrap=True, overflow="crop", end="")
 

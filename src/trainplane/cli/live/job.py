@@ -39,7 +39,7 @@ _FEW: Final = GROUP
 
 
 def job_view(
-    seen: Observation, now: datetime, width: int, height: int, glyphs: Glyphs = UNICODE, note: str = ""
+    seen: Observation, now: datetime, width: int, height: int, glyphs: Glyphs = UNICODE, *, note: str = ""
 ) -> list[Text]:
     """Return the lines of a screen; `note` is its last line."""
     job = seen.job
@@ -92,8 +92,8 @@ def _why(seen: Observation, width: int, most: int, glyphs: Glyphs) -> list[Text]
     found: list[Text] = []
     for number, (sign, style, text) in enumerate(parts):
         rows = most - len(found) - (len(parts) - number - 1)
-        for place, row in enumerate(wrapped(text, width - 2, rows, glyphs.more)):
-            found.append(line((sign if place == 0 else " ", style), " ", row))
+        first, *others = wrapped(text, width - 2, rows, glyphs.more) or [""]
+        found += [line((sign, style), " ", first), *(line("  ", row) for row in others)]
     return found
 
 
