@@ -111,6 +111,7 @@ def fitted(lines: Iterable[Text], width: int, height: int) -> list[Text]:
     kept = list(lines)[:height]
     for one in kept:
         one.truncate(width)
+        one.append(_END * (one.plain.count(_ISOLATE) - one.plain.count(_END)))
     return kept
 
 
