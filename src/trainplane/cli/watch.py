@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from trainplane.client.types.observation import Observation
 
 NOTE = "Ctrl-C leaves; the job goes on"
+OFFERED = 20
+"""TrainJobs to choose from: the newest."""
 LEFT_ROWS = 24
 """Rows of what stays on the terminal when the job is over."""
 
@@ -77,15 +79,16 @@ def choose(jobs: Sequence[TrainJob], ask: Callable[[str], str] | None = None) ->
     if len(jobs) == 1:
         return jobs[0].name
     if ask is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        shown = ", ".join(job.name for job in jobs[:10]) + (", ..." if len(jobs) > 10 else "")
-        raise CommandError(f"{len(jobs)} TrainJobs are not over: {shown}", "name one of them")
-    output = Output(sys.stdout)
-    for number, job in enumerate(jobs, 1):
+        names = ", ".join(job.name for job in jobs[:OFFERED]) + (", ..." if len(jobs) > OFFERED else "")
+        raise CommandError(f"{len(jobs)} TrainJobs are not over: {names}", "name one of them")
+    offered = {str(number): job for number, job in enumerate(jobs[-OFFERED:], 1)}
+    output, last = Output(sys.stdout), len(offered)
+    for number, job in offered.items():
         output.line(f"{number:>3}  {say_job(job)}")
-    answer = (ask or input)(f"Which? [1-{len(jobs)}, Enter: {len(jobs)}] ").strip() or str(len(jobs))
-    if not (answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(jobs)):
-        raise CommandError(f"there is no number {answer}", f"choose one from 1 to {len(jobs)}")
-    return jobs[int(answer) - 1].name
+    answer = (ask or input)(f"Which? [1-{last}, Enter: {last}] ").strip() or str(last)
+    if answer not in offered:
+        raise CommandError(f"there is no number {answer[:20]}", f"choose one from 1 to {last}, or name a TrainJob")
+    return offered[answer].name
 
 
 async def _unfinished(connection: Connection) -> list[TrainJob]:

@@ -56,8 +56,6 @@ def test_a_chart_of_letters_alone() -> None:
     assert chart(at(*range(8)), 8, 1, ASCII)[0].isascii()
 
 
-@pytest.mark.parametrize(
-    ("share", "full"), [(0, 0), (1e-9, 1), (0.5, 5), (0.999, 9), (1, 10), (7, 10), (-1, 0)]
-)
+@pytest.mark.parametrize(("share", "full"), [(0, 0), (1e-9, 1), (0.5, 5), (0.999, 9), (1, 10), (7, 10), (-1, 0)])
 def test_a_bar_is_full_only_when_all_is_used_and_empty_only_when_nothing_is(share: float, full: int) -> None:
     assert bar(share, 10) == full

@@ -129,7 +129,9 @@ def test_a_job_that_was_deleted_or_is_over_says_so() -> None:
 
 
 def test_logs_that_may_not_be_read_are_told() -> None:
-    assert "logs: you may not get pods/log" in shown(a_training(2, unread={"logs": "you may not get pods/log"}), 120, 30)
+    assert "logs: you may not get pods/log" in shown(
+        a_training(2, unread={"logs": "you may not get pods/log"}), 120, 30
+    )
 
 
 def test_a_terminal_without_signs_gets_letters() -> None:
