@@ -24,6 +24,7 @@ class Moody(FakeBackend):
         self.moods = list(moods)
 
     async def survey(self, *, whole: bool = True) -> Overview:
+        del whole
         mood = self.moods.pop(0)
         if isinstance(mood, Overview):
             return mood

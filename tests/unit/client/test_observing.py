@@ -81,8 +81,9 @@ async def test_a_job_that_is_held_says_why_while_it_is() -> None:
     async with asyncio.timeout(60), aclosing(observe(backend, "job", FAST)) as stream:
         async for seen in stream:
             if seen.queue is not None:
-                break
-    assert (seen.queue.summary, seen.queue.position) == ("It needs 8 gpu.", 2)
+                assert (seen.queue.summary, seen.queue.position) == ("It needs 8 gpu.", 2)
+                return
+    pytest.fail("it never said why")
 
 
 async def test_a_job_that_is_quiet_is_explained_only_if_something_is_wrong() -> None:
@@ -101,8 +102,9 @@ class Refusing(FakeBackend):
     async def read_logs(
         self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
     ) -> AsyncGenerator[LogLine, None]:
-        raise ForbiddenError("you may not get pods/log")
-        yield LogLine(name, f"{steps} {follow} {tail}")
+        if steps is None or not follow:
+            raise ForbiddenError("you may not get pods/log")
+        yield LogLine(name, f"{tail}")
 
     async def get_job(self, name: str) -> TrainJob:
         raise UnreachableError(f"{name}: no answer")

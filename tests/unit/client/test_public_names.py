@@ -22,10 +22,11 @@ KUBEFLOW = {
 }  # fmt: skip
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
-    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Concern", "Description", "DeviceUse", "EngineError",
-    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
-    "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
-    "Observation", "Overview", "Progress", "QueueAnswer", "QueueUse", "QuotaUse", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
+    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Concern", "Description", "DeviceUse",
+    "EngineError", "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError",
+    "JobOutput", "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output",
+    "PlainSecretError", "Observation", "Overview", "Progress", "QueueAnswer", "QueueUse", "QuotaUse",
+    "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
     "UnreachableError", "UnsupportedError", "WorkerState", "Workspace",
     "AzureInitializer", "FileInitializer", "GCSInitializer", "HTTPInitializer", "PVCInitializer",
 }  # fmt: skip

@@ -30,7 +30,8 @@ def test_control_characters_are_written_out() -> None:
 
 
 def test_letters_from_right_to_left_are_kept_from_turning_their_neighbours() -> None:
-    assert cell("שלום", 10) == "\u2068שלום\u2069"
+    turning = "שלום"
+    assert cell(turning, 10) == f"\u2068{turning}\u2069"
     assert cell("plain", 10) == "plain"
 
 

@@ -26,7 +26,7 @@ def test_waits_explanations_and_what_may_not_be_read_are_told_once() -> None:
     changes = Changes(lambda: 0.0)
     seen = a_training(2)
     changes.news(seen)
-    told = Explanation("Stalled", "mnist stands still", cause="Stalled", remedy="look at node-1")
+    told = Explanation("Running", "mnist stands still", cause="Stalled", remedy="look at node-1")
     more = replace(
         seen, queue=QueueAnswer("It waits for quota."), explanation=told, unread={"logs": "no"}, is_deleted=True
     )

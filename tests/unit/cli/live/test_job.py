@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,8 +13,10 @@ from trainplane.cli.live.cells import ASCII
 from trainplane.cli.live.job import job_view
 from trainplane.client.types.descriptions import Advice, QueueAnswer
 from trainplane.client.types.jobs import Cause, Progress, Step
-from trainplane.client.types.observation import Observation
 from trainplane.explain.explanation import Explanation
+
+if TYPE_CHECKING:
+    from trainplane.client.types.observation import Observation
 
 
 def shown(seen: Observation, width: int = 80, height: int = 24) -> str:
@@ -81,7 +84,7 @@ def test_a_queued_job_says_its_place_why_and_what_would_start_it_now() -> None:
 
 
 def test_an_explanation_says_what_is_the_matter_and_what_to_do() -> None:
-    told = Explanation("Stalled", "mnist stands still: " + "word " * 60, cause="Stalled", remedy="look at node-1")
+    told = Explanation("Running", "mnist stands still: " + "word " * 60, cause="Stalled", remedy="look at node-1")
     rows = shown(a_training(2, explanation=told)).splitlines()
     assert rows[1].startswith("✗ mnist stands still:")
     assert rows[2].startswith("  word")

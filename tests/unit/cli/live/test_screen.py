@@ -113,18 +113,16 @@ async def test_without_news_it_is_drawn_again_as_clocks_go_on() -> None:
 
 
 async def test_a_source_that_fails_fails_the_drawing_and_nothing_is_drawn_of_nothing() -> None:
-    async def broken() -> AsyncGenerator[int, None]:
-        raise ValueError("no")
-        yield 1
-
-    async def empty() -> AsyncGenerator[int, None]:
-        return
-        yield 1
+    async def some(*numbers: int, end: Exception | None = None) -> AsyncGenerator[int, None]:
+        for number in numbers:
+            yield number
+        if end is not None:
+            raise end
 
     drawn: list[int] = []
     with pytest.raises(ValueError, match="no"):
-        await redraw(broken(), drawn.append)
-    assert await redraw(empty(), drawn.append) is None
+        await redraw(some(end=ValueError("no")), drawn.append)
+    assert await redraw(some(), drawn.append) is None
     assert drawn == []
 
 
