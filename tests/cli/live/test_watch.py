@@ -22,8 +22,8 @@ status = {"progressPercentage": 40, "estimatedRemainingSeconds": 90, "lastUpdate
 headers = {"Authorization": "Bearer " + open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read().strip()}
 context = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
 body = json.dumps({"trainerStatus": status}).encode()
-url = os.environ["KUBEFLOW_TRAINER_SERVER_URL"]
-print("reported", urllib.request.urlopen(urllib.request.Request(url, body, headers), context=context, timeout=60).status)
+request = urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], body, headers)
+print("reported", urllib.request.urlopen(request, context=context, timeout=60).status)
 """
 PROGRAM = f"""
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then python3 -c {shlex.quote(REPORT)}; fi
