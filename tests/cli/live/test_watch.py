@@ -36,7 +36,7 @@ def end(tenant: Tenant, job: str) -> None:
     """Let the pods of a TrainJob go on to their end."""
     where = ("--namespace", tenant.namespace)
     named = ("get", "pods", *where, "--selector", f"jobset.sigs.k8s.io/jobset-name={job}", "--output=name")
-    for pod in tenant.cluster.kubectl(*named).split():
+    for pod in tenant.cluster.kubectl(*named).stdout.split():
         tenant.cluster.kubectl("exec", *where, pod, "--container=node", "--", "touch", "/tmp/go")
 
 
@@ -65,7 +65,7 @@ def test_a_job_is_watched_left_and_watched_to_its_end(tenant: Tenant, training: 
         left = screen.until("ended with 130")
         assert "TrainJob loop goes on. Come back with: trainplane watch loop" in left
 
-    words = [SCRIPTS / "trainplane", "watch", training]
+    words = [str(SCRIPTS / "trainplane"), "watch", training]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=tenant.environment()) as watching:
         assert watching.stdout is not None
         first = watching.stdout.readline()
