@@ -72,7 +72,7 @@ class Output:
 
     def state(self, word: str, before: str, after: str) -> None:
         """Print a state in its colour, with what it is of before it."""
-        self._write(tame(before) + self._painted(word, _STATES.get(word, ""), bold=True) + _tame(after))
+        self._write(tame(before) + self._painted(word, _STATES.get(word, ""), bold=True) + tame(after))
 
     def item(self, mark: str, colour: str, label: str, text: str, *, indent: int) -> None:
         """Print a mark, a label and a text that is wrapped under itself."""

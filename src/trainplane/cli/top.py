@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Once = Annotated[bool, typer.Option("--once", help="Print it once; so it is where there is no terminal.")]
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=1, help="How often it is looked at.")]
+NOTE = "Ctrl-C leaves"
 ROWS = 60
 """Of what is printed once."""
 
@@ -59,7 +60,7 @@ async def _show(connection: Connection, every: float, *, once: bool) -> None:
             return
         with screen.open():
             looks = look_again(client, every, whole=whole)
-            await redraw(looks, lambda seen: screen.show(view(seen, title, "Ctrl-C leaves")))
+            await redraw(looks, lambda seen: screen.show(view(seen, title, NOTE)))
 
 
 def view(seen: Overview, title: str, note: str = "") -> View:
