@@ -172,10 +172,10 @@ def _metrics(seen: Observation, width: int, room: int, glyphs: Glyphs) -> list[T
         return []
     begin = min((points[0][0] for points in charted.values()), default=None)
     end = max((points[-1][0] for points in charted.values()), default=None)
-    over = f" over {duration((end - begin).total_seconds())}" if begin and end else ""
+    over = f" over {duration((end - begin).total_seconds())}" if begin and end and begin < end else ""
     hidden = f"  ({len(names) - len(fit)} more)" if len(names) > len(fit) else ""
     found = [line((f"metrics{over}", "bold"), hidden)]
-    tall = max(1, min(_CHART_ROWS, (room - 1) // len(fit)))
+    tall = max(1, min(_CHART_ROWS, (room - 1) // len(fit))) if over else 1
     label = min(_NAME, max(len(plain(name, 60)) for name in fit))
     for name in fit:
         value = reported.get(name) or (number(charted[name][-1][1]) if name in charted else "")

@@ -140,3 +140,12 @@ def test_logs_that_may_not_be_read_are_told() -> None:
 def test_a_terminal_without_signs_gets_letters() -> None:
     lines = job_view(a_training(256), NOW, 80, 24, ASCII)
     assert drawn(lines, 80, 24).isascii()
+
+
+def test_a_metric_that_was_reported_once_takes_one_row() -> None:
+    seen = a_training(2)
+    rows = shown(replace(seen, metrics={"loss": seen.metrics["loss"][:1]})).splitlines()
+    begin = next(n for n, row in enumerate(rows) if row.startswith("metrics"))
+    assert rows[begin] == "metrics"
+    assert rows[begin + 1].startswith("  loss      0.1235")
+    assert rows[begin + 2].startswith("  accuracy  0.91"), "reported, and not yet drawn"
