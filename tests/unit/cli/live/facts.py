@@ -44,7 +44,10 @@ def a_training(nodes: int, status: str = "Running", **changes: Any) -> Observati
     reported = Progress(40, 795, {"loss": "0.123456789012345", "accuracy": "0.91"}, NOW - timedelta(seconds=5))
     base: dict[str, Any] = {"namespace": "vision", "queue": "team-a", "progress": reported}
     seen: dict[str, Any] = {
-        "metrics": {"loss": points(lambda n: 2 * math.exp(-n / 30)), "accuracy": points(lambda n: 0.91 - 0.8 * math.exp(-n / 20))},
+        "metrics": {
+            "loss": points(lambda n: 2 * math.exp(-n / 30)),
+            "accuracy": points(lambda n: 0.91 - 0.8 * math.exp(-n / 20)),
+        },
         "lines": {step.name: "step 118: loss 0.1235, 1.84 s" for step in steps} | {steps[-1].name: OUT_OF_MEMORY},
         "timeline": (
             Milestone("Queued", BEGAN),
