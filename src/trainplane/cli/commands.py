@@ -29,6 +29,7 @@ COMMANDS: Final = (
     ),
     Command("fleet sync", "trainplane.cli.fleet_sync", "Apply the hub's runtimes to the workers", "Queues and fleet"),
     Command("runtime check", "trainplane.cli.runtime_check", "Say what is wrong with files of runtimes", "Runtimes"),
+    Command("doctor", "trainplane.cli.doctor", "Say whether this cluster is fit for you", "Cluster"),
     Command("version", "trainplane.cli.version", "Show the version of trainplane and of its API", "This program"),
 )
 """In the order of the help."""

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Final
 
-from trainplane.cli.options import Context, Kubeconfig, Namespace, TextOrJson
+from trainplane.cli.options import Context, Kubeconfig, Namespace, TextOrJson, Verbose
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def command(
     output: TextOrJson = "text",
     context: Context = None,
     kubeconfig: Kubeconfig = None,
+    verbose: Verbose = False,
 ) -> int:
     """Say whether this cluster is fit for you.
 
@@ -34,6 +35,7 @@ def command(
 
     Exit code: 0 nothing is wrong, as far as can be seen; 1 something is wrong; 2 the cluster cannot be asked.
     """
+    del verbose
     from trainplane.client.doctor.examine import examine  # noqa: PLC0415 heavy
     from trainplane.client.types.backends import KubernetesBackendConfig  # noqa: PLC0415 heavy
 

@@ -46,7 +46,7 @@ Kubeconfig: TypeAlias = Annotated[
 Form: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
 Format: TypeAlias = Annotated[Form, typer.Option("-o", "--output", help="For people, or for programs.")]
 TextOrJson: TypeAlias = Annotated[
-    Literal["text", "json"], typer.Option("--output", help="For people, or for programs.")
+    Literal["text", "json"], typer.Option("-o", "--output", help="For people, or for programs.")
 ]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("-v", "--verbose", help="Of an error, tell more than a line.", callback=_remember)

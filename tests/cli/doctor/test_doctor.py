@@ -103,7 +103,8 @@ def test_a_cluster_that_does_not_answer_is_told(
 def test_a_webhook_that_trusts_another_authority_is_found_by_the_trial(
     doctor: Doctor, patient: Cluster, tmp_path: Path
 ) -> None:
-    stranger = Authority.create(tmp_path).certificate.read_bytes()
+    Authority.create(tmp_path, "stranger")
+    stranger = (tmp_path / "ca.crt").read_bytes()
     with _bundle(patient, stranger):
 
         def found() -> bool:  # the API server reads webhooks anew within a second or two
