@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ def open_backend(config: BackendConfig | None) -> Backend:
         from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 aiohttp is slow to import
 
         return KubernetesBackend(config or KubernetesBackendConfig())
+    if isinstance(config, LocalProcessBackendConfig | ContainerBackendConfig):
+        _need_linux(config)
     if isinstance(config, LocalProcessBackendConfig):
         from trainplane.client.backends.process import ProcessBackend  # noqa: PLC0415 as above: the renderer
 
@@ -56,6 +59,20 @@ def open_backend(config: BackendConfig | None) -> Backend:
     raise InvalidError(
         f"backend_config must be a KubernetesBackendConfig, LocalProcessBackendConfig or ContainerBackendConfig, "
         f"and is a {type(config).__name__}"
+    )
+
+
+def _need_linux(config: LocalProcessBackendConfig | ContainerBackendConfig) -> None:
+    """Refuse what other systems cannot do: local jobs are watched by a process of their own, through /proc.
+
+    Raises:
+        UnsupportedError: this is another system.
+    """
+    if sys.platform == "linux":
+        return
+    raise UnsupportedError(
+        f"{type(config).__name__} needs Linux, and this is {sys.platform}: use a cluster (KubernetesBackendConfig), or "
+        "run this inside WSL 2, a Linux container or a Linux machine"
     )
 
 

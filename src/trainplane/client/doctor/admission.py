@@ -33,7 +33,8 @@ def judge_webhooks(cluster: Cluster, now: datetime) -> Iterator[Finding]:
         version = f" {cluster.engines[owner]}" if owner in cluster.engines else ""
         if of_group:
             troubles = [finding for hook in _distinct(of_group) for finding in _webhook(owner, hook, now)]
-            good = f"{owner}{version}: {len(of_group)} webhooks, which can be reached and are trusted"
+            count = "1 webhook" if len(of_group) == 1 else f"{len(of_group)} webhooks"
+            good = f"{owner}{version}: {count}, reachable and trusted"
             yield from troubles or [Finding("webhooks", "ok", good)]
         elif owner in _WANTED:
             text = f"nobody reviews {group}: {owner}'s webhooks are not installed"

@@ -6,19 +6,13 @@ import importlib.util
 import platform
 import sys
 
-from trainplane.client.backends.container.engine import find_engine
 from trainplane.client.doctor.facts import Machine
 from trainplane.client.errors import TrainplaneError
-from trainplane.client.types.backends import ContainerBackendConfig
 
 
 def look_here() -> Machine:
     """Return what this machine has. An engine that does not answer is waited for, for seconds."""
-    engine, trouble = "", ""
-    try:
-        engine = find_engine(ContainerBackendConfig()).name
-    except (TrainplaneError, OSError) as error:
-        trouble = str(error)
+    engine, trouble = _engine() if sys.platform == "linux" else ("", "")
     return Machine(
         python=sys.version_info[:2],
         system=platform.system(),
@@ -26,3 +20,14 @@ def look_here() -> Machine:
         engine_trouble=trouble,
         torch=importlib.util.find_spec("torch") is not None,
     )
+
+
+def _engine() -> tuple[str, str]:
+    """Return the engine that answers, else what is wrong with each. Only Linux has what these modules import."""
+    from trainplane.client.backends.container.engine import find_engine  # noqa: PLC0415
+    from trainplane.client.types.backends import ContainerBackendConfig  # noqa: PLC0415
+
+    try:
+        return find_engine(ContainerBackendConfig()).name, ""
+    except (TrainplaneError, OSError) as error:
+        return "", str(error)

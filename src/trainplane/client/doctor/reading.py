@@ -81,7 +81,7 @@ async def read_access(config: Config) -> Access:
     credential = await config.credentials.current()
     certificate = credential.certificate[0] if credential.certificate else config.tls.certificate
     if isinstance(certificate, Path):
-        certificate = certificate.read_text(errors="ignore") if certificate.is_file() else None
+        certificate = certificate.read_text(encoding="utf-8", errors="ignore") if certificate.is_file() else None
     scheme, _, token = (credential.authorization or "").partition(" ")
     return Access(
         server=config.address,
