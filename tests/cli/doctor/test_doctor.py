@@ -24,12 +24,32 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VALIDATORS = "validatingwebhookconfigurations"
+RUNTIME = "fit-torch"
+
+
+def _runtime() -> dict[str, Any]:
+    (runtime,) = documents(REPOSITORY / "runtimes/torch-distributed.yaml")
+    runtime["metadata"]["name"] = RUNTIME
+    return reference.with_image(runtime, image("torch"))
+
+
+@pytest.fixture(autouse=True)
+def _default_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEFAULT_TRAINING_RUNTIME", RUNTIME)
 
 
 @pytest.fixture(scope="module")
-def patient() -> Iterator[Cluster]:
-    """Return a cluster of this module's own, with JobSet, our operator and one runtime: faults are planted in it."""
-    cluster = Cluster.up(f"doctor-{os.getpid()}", owned=True)
+def patient(cluster: Cluster) -> Iterator[Cluster]:
+    """Return the suite's cluster, with a runtime of this module's own: what is planted there is taken out again."""
+    cluster.apply(_runtime())
+    yield cluster
+    cluster.kubectl("delete", "clustertrainingruntime", RUNTIME)
+
+
+@pytest.fixture
+def doomed() -> Iterator[Cluster]:
+    """Return a cluster to break for good, with JobSet, our operator and one runtime."""
+    cluster = Cluster.up(f"doomed-{os.getpid()}", owned=True)
     try:
         jobset.install(cluster)
         trainplane.install(cluster)
@@ -37,11 +57,6 @@ def patient() -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.down()
-
-
-def _runtime() -> dict[str, Any]:
-    (runtime,) = documents(REPOSITORY / "runtimes/torch-distributed.yaml")
-    return reference.with_image(runtime, image("torch"))
 
 
 class Doctor:
@@ -73,8 +88,8 @@ def test_nothing_is_wrong_where_nothing_is(doctor: Doctor, patient: Cluster) -> 
     assert (code, report["fit"]) == (0, True)
     texts = " ".join(one["text"] for one in report["findings"])
     assert "Kubernetes v1." in texts
-    assert "a TrainJob of runtime torch-distributed would be accepted (dry run)" in texts
-    assert patient.get("trainjobs", "--all-namespaces")["items"] == []
+    assert "a TrainJob of runtime fit-torch would be accepted (dry run)" in texts
+    assert patient.get("trainjobs", "--namespace", "default")["items"] == []
 
 
 def test_somebody_without_rights_is_told_which(patient: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +120,7 @@ def test_a_webhook_that_trusts_another_authority_is_found_by_the_trial(
 ) -> None:
     Authority.create(tmp_path, "stranger")
     stranger = (tmp_path / "ca.crt").read_bytes()
-    with _bundle(patient, stranger):
+    with _bundle(patient, stranger):  # the suite runs one test at a time: nobody else creates a job meanwhile
 
         def found() -> bool:  # the API server reads webhooks anew within a second or two
             return any(area == "trial" and "x509" in text for area, text in doctor.wrong())
@@ -135,17 +150,14 @@ def _bundle(cluster: Cluster, authority: bytes) -> Iterator[None]:
         cluster.apply(before)
 
 
-def test_no_runtime_is_told(doctor: Doctor, patient: Cluster) -> None:
-    patient.kubectl("delete", "clustertrainingruntime", "torch-distributed")
-    try:
-        assert [area for area, _ in doctor.wrong()] == ["runtimes"]
-    finally:
-        patient.apply(_runtime())
-
-
-def test_a_missing_crd_is_told(doctor: Doctor, patient: Cluster) -> None:
-    """The last: what is deleted with a CRD does not come back."""
-    patient.kubectl("delete", "crd", "jobsets.jobset.x-k8s.io")
-    found = doctor.wrong()
-    assert [area for area, _ in found] == ["APIs"]
-    assert "jobset" in found[0][1]
+@pytest.mark.full
+def test_what_is_missing_is_told(doomed: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    doctor = Doctor(doomed.kubeconfig, capsys)
+    assert doctor.wrong() == []
+    doomed.kubectl("delete", "clustertrainingruntime", RUNTIME)
+    assert [area for area, _ in doctor.wrong()] == ["runtimes"]
+    doomed.apply(_runtime())
+    doomed.kubectl("delete", "crd", "jobsets.jobset.x-k8s.io")
+    ((area, text),) = doctor.wrong()
+    assert area == "APIs"
+    assert "jobset" in text
