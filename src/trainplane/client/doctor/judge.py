@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trainplane.client.doctor.facts import Access, Cluster, Deed, Facts, Machine
     from trainplane.kube.resource import Resource
 
-NEWEST_PYTHON: Final = (3, 14)
+NEWEST_PYTHON: Final = (3, 13)
 """The newest on which the unit tests ran; docs/platforms.md."""
 _SOON: Final = timedelta(days=7)
 """Before their end, credentials are spoken of."""
