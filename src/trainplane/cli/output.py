@@ -1,4 +1,6 @@
-"""Text for people: marks, wrapped lines, differences. Colours only on a terminal, and never with NO_COLOR set.
+"""Text for people: marks, wrapped lines, tables, differences; JSON and YAML for programs.
+
+Colours only on a terminal, and never with NO_COLOR set.
 
 Much of the text was written by others: names, messages, runtimes of workers. Characters by which a terminal is steered
 are shown as what they are, so that nobody repaints an admin's screen.
@@ -10,15 +12,28 @@ import json
 import os
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from typing import TextIO
 
+    from trainplane.client.display.tables import Table
+
 _CODES: Final = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STATES: Final = {
+    "Running": "cyan",
+    "Complete": "green",
+    "Succeeded": "green",
+    "Suspended": "yellow",
+    "Warning": "yellow",
+    "Failed": "red",
+}
+"""Words of a table that have a colour."""
 _NARROWEST: Final = 60
 _WIDEST: Final = 120
 """Columns: lines longer than that are hard to read, whatever the terminal has."""
+_UNBOUNDED: Final = 1 << 16
+"""Columns of a file or a pipe: each row of a table is a line there, for grep and awk."""
 
 
 class Output:
@@ -29,10 +44,22 @@ class Output:
         self._colours = stream.isatty() and "NO_COLOR" not in os.environ if colours is None else colours
         columns = shutil.get_terminal_size((_WIDEST, 0)).columns if width is None else width
         self._width = min(max(columns, _NARROWEST), _WIDEST)
+        self._table_width = columns if width or stream.isatty() else _UNBOUNDED
 
     def json(self, tree: object) -> None:
         """Print data for programs."""
         self._write(json.dumps(tree, indent=2))
+
+    def yaml(self, *trees: object) -> None:
+        """Print data for kubectl, a document for each."""
+        self._stream.write("---\n".join(map(yaml_text, trees)))
+
+    def table(self, table: Table) -> None:
+        """Print a table: its last column wrapped on a terminal, each row in a line elsewhere."""
+        from trainplane.client.display.text import lay_out  # noqa: PLC0415 heavy
+
+        if table.rows:
+            self._stream.write(lay_out(table, self._table_width, paint=self._state) + "\n")
 
     def line(self, text: str, *, colour: str = "", bold: bool = False, after: str = "") -> None:
         """Print a line as it is; `after` follows it without colour."""
@@ -58,6 +85,9 @@ class Output:
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")
 
+    def _state(self, cell: str) -> str:
+        return self._painted(cell, _STATES.get(cell.strip(), ""))
+
     def _painted(self, text: str, colour: str, *, bold: bool = False) -> str:
         text = _tame(text)
         codes = [code for code in ("1" if bold else "", _CODES.get(colour, "")) if code]
@@ -71,3 +101,16 @@ def _tame(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one in "\n\t" else ascii(one)[1:-1] for one in text)
+
+
+def yaml_text(tree: object) -> str:
+    """Return an object as YAML, in its own order and with nothing folded or shared."""
+    import yaml  # noqa: PLC0415 heavy
+
+    class Dumper(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            del data
+            return True
+
+    text: str = yaml.dump(tree, Dumper=Dumper, sort_keys=False, width=1 << 16)
+    return text
