@@ -43,6 +43,10 @@ Kubeconfig: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Local: TypeAlias = Annotated[bool, typer.Option("--local", help="Processes of this machine, without a cluster.")]
+Containers: TypeAlias = Annotated[
+    bool, typer.Option("--containers", help="Containers of this machine, by docker or podman, without a cluster.")
+]
 Form: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
 Format: TypeAlias = Annotated[Form, typer.Option("-o", "--output", help="For people, or for programs.")]
 TextOrJson: TypeAlias = Annotated[
@@ -54,11 +58,13 @@ Verbose: TypeAlias = Annotated[
 
 __all__ = [
     "AllNamespaces",
+    "Containers",
     "Context",
     "Form",
     "Format",
     "JobName",
     "Kubeconfig",
+    "Local",
     "Namespace",
     "TextOrJson",
     "Verbose",

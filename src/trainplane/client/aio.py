@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
-from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError, UnsupportedError
+from trainplane.client.errors import InvalidError, RefusedError, TrainplaneError, UnsupportedError
 from trainplane.client.opening import open_backend
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
@@ -203,19 +203,9 @@ class AsyncTrainerClient:
             async for line in lines:
                 yield line
         if line is None and not follow and tail != 0:
-            await self._say_why_silent(name)
+            from trainplane.client.waiting import say_why_silent  # noqa: PLC0415 asyncio
 
-    async def _say_why_silent(self, name: str) -> None:
-        """Log why there are no lines of a TrainJob that is not over: an empty list says nothing."""
-        import logging  # noqa: PLC0415 slow to import
-
-        from trainplane.client.waiting import where  # noqa: PLC0415 asyncio
-
-        with suppress(NotFoundError):
-            job = await self.backend.get_job(name)
-            if job.status in FINISHED:
-                return
-            logging.getLogger(__name__).warning("TrainJob %s has printed nothing yet: %s", name, where(job))
+            await say_why_silent(self.backend, name)
 
     async def get_job_events(self, name: str) -> list[Event]:
         """Return what happened to a TrainJob and to what it is made of, in the order of time."""
@@ -393,7 +383,7 @@ class AsyncTrainerClient:
         return await compare_with_stored(self.backend, document)
 
     async def download_output(
-        self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None
+        self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None, *, path: str = ""
     ) -> Path:
         """Bring the output of a TrainJob to a folder, compare it with what was sent, and return where it lies.
 
@@ -404,6 +394,7 @@ class AsyncTrainerClient:
             folder: Where to; made if it is not there.
             env: Credentials and settings for the store, under the names of a Secret's keys; what is not here is taken
                 from the environment.
+            path: A file or a folder of the output, to bring no more than that.
 
         Raises:
             InvalidError: it has no output.
@@ -415,7 +406,7 @@ class AsyncTrainerClient:
         from trainplane.client.downloads import Download, choose  # noqa: PLC0415 rare
 
         output = choose(name, (await self.backend.get_job(name)).outputs)
-        return await Download(output, Path(folder), env or {}).run()
+        return await Download(output, Path(folder), env or {}, path.strip("/")).run()
 
     async def delete_job(self, name: str) -> None:
         """Delete a TrainJob with its pods and logs.
