@@ -21,6 +21,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
+    Command("run", "trainplane.cli.run", "Run a script, a function or a TrainJob, and show it to its end", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),
