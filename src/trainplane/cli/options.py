@@ -21,6 +21,9 @@ def _remember(context: typer.Context, verbose: bool) -> bool:
 JobName: TypeAlias = Annotated[
     str, typer.Argument(metavar="JOB", help="The TrainJob.", show_default=False, autocompletion=job_names)
 ]
+JobNames: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="The TrainJobs.", show_default=False, autocompletion=job_names)
+]
 Namespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -63,6 +66,7 @@ __all__ = [
     "Form",
     "Format",
     "JobName",
+    "JobNames",
     "Kubeconfig",
     "Local",
     "Namespace",

@@ -125,7 +125,7 @@ def _run_document(
     if said:
         raise CommandError(f"{said[0]} does not go with a TrainJob that is written: {source}", "write it there")
     document = sources.read_document(source)
-    connection = _in_its_namespace(document, connection, source)
+    connection = sources.in_its_namespace(document, connection, source)
     return asyncio.run(_work(connection, lambda client: client.submit_job(document, options), detach=detach))
 
 
@@ -141,19 +141,6 @@ async def _work(connection: Connection, submit: Callable[[AsyncTrainerClient], A
         said.line(how_to_return(name, connection.words))
         Output(sys.stdout).line(name)
         return 0
-
-
-def _in_its_namespace(document: dict[str, Any], connection: Connection, source: str) -> Connection:
-    """Return the connection to the namespace that a document names, where the command line names none."""
-    from dataclasses import replace  # noqa: PLC0415 rare
-
-    metadata = document.get("metadata")
-    own = metadata.get("namespace") if isinstance(metadata, dict) else None
-    if own is None or connection.local or connection.containers:
-        return connection
-    if connection.namespace not in {None, own}:
-        raise CommandError(f"--namespace is {connection.namespace}, and metadata.namespace of {source} {own}")
-    return replace(connection, namespace=str(own))
 
 
 def _trainer(source: str, args: Sequence[str], trained: dict[str, Any]) -> Trainer:

@@ -6,10 +6,12 @@ import ast
 import os
 import re
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from trainplane.api import tree as trees
 from trainplane.cli.errors import CommandError
 from trainplane.cli.files import read_text
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
+    from trainplane.cli.connection import Connection
 
 Kind: TypeAlias = Literal["script", "function", "document"]
 _FUNCTION: Final = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
@@ -118,6 +121,20 @@ def read_document(source: str) -> Tree:
             "apply what else there is with kubectl",
         )
     return found[0]
+
+
+def in_its_namespace(document: Tree, connection: Connection, source: str) -> Connection:
+    """Return the connection to the namespace that a document names, where the command line names none.
+
+    Raises:
+        CommandError: they name two.
+    """
+    own = trees.text(document, "metadata", "namespace")
+    if own is None or connection.local or connection.containers:
+        return connection
+    if connection.namespace not in {None, own}:
+        raise CommandError(f"--namespace is {connection.namespace}, and metadata.namespace of {source} {own}")
+    return replace(connection, namespace=own)
 
 
 def read_documents(source: str) -> list[Any]:

@@ -126,10 +126,8 @@ def compare(stored: Tree | None, job: Tree, runtime: Tree) -> Comparison:
 
 def _merged(stored: Tree, job: Tree) -> Tree:
     """Return what is stored with what a document says in its place; the server's fields and others' patches stay."""
-    said = {
-        "metadata": {marks: trees.fields(job, "metadata", marks) for marks in ("labels", "annotations")},
-        "spec": trees.fields(job, "spec"),
-    }
+    marks = {key: here for key in ("labels", "annotations") if (here := trees.fields(job, "metadata", key))}
+    said: Tree = {"metadata": marks, "spec": trees.fields(job, "spec")}
     merged = trees.merge(stored, said)
     patches = trees.entries(job, "spec", "runtimePatches")
     if patches:
