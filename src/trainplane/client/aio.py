@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
-from trainplane.client.errors import InvalidError, RefusedError, TrainplaneError, UnsupportedError
+from trainplane.client.errors import InvalidError, TrainplaneError
 from trainplane.client.opening import open_backend
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
@@ -303,7 +303,9 @@ class AsyncTrainerClient:
             UnsupportedError: Kueue has it: its queue decides.
             RefusedError: it is over.
         """
-        await self._refuse_held(name, "suspended")
+        from trainplane.client.holding import refuse_held  # noqa: PLC0415 rare
+
+        await refuse_held(self.backend, name, "suspended")
         await self.backend.patch_job(name, {"spec": {"suspend": True}})
 
     async def resume_job(self, name: str) -> None:
@@ -313,7 +315,9 @@ class AsyncTrainerClient:
             UnsupportedError: Kueue has it: it starts when there is quota.
             RefusedError: it is over.
         """
-        await self._refuse_held(name, "resumed")
+        from trainplane.client.holding import refuse_held  # noqa: PLC0415 rare
+
+        await refuse_held(self.backend, name, "resumed")
         await self.backend.patch_job(name, {"spec": {"suspend": False}})
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
@@ -425,17 +429,3 @@ class AsyncTrainerClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _refuse_held(self, name: str, verb: str) -> None:
-        """Refuse to hold or start what others decide about, or nobody any more."""
-        job = await self.backend.get_job(name)
-        if job.status in FINISHED:
-            raise RefusedError(
-                f"TrainJob {name} is {job.status} and cannot be {verb}: nothing of it runs any more. To train again, "
-                "submit it again"
-            )
-        if job.queue:
-            raise UnsupportedError(
-                f"TrainJob {name} cannot be {verb} by hand: queue {job.queue} decides when it runs. "
-                f"See describe_job({name!r}) for what it waits for"
-            )

@@ -20,7 +20,7 @@ async def rehearse(
 ) -> RenderedJob:
     """Return what a TrainJob that exists, or a document, becomes on its runtime or on one that is given."""
     stored = isinstance(job, str)
-    document = await backend.job_document(job) if isinstance(job, str) else dict(job)
+    document = await backend.get_document(job) if isinstance(job, str) else dict(job)
     found = dict(runtime) if runtime is not None else await backend.runtime_document(document)
     return render_stored(document, found) if stored else render(document, found)
 
@@ -32,7 +32,7 @@ async def compare_with_stored(backend: Backend, document: Mapping[str, Any]) -> 
     if name is None:
         raise InvalidError("metadata.name must say which TrainJob the document is compared with")
     try:
-        stored = await backend.job_document(name)
+        stored = await backend.get_document(name)
     except NotFoundError:
         stored = None
     return compare(stored, job, await backend.runtime_document(job))

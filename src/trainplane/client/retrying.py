@@ -24,7 +24,7 @@ async def next_try(backend: Backend, name: str, new_name: str | None) -> Tree:
         RefusedError: it is not over, or no number is free.
         InvalidError: the name is none.
     """
-    job = await backend.job_document(name)
+    job = await backend.get_document(name)
     refuse_unfinished(job)
     chosen = new_name or await _free_name(backend, job)
     return retried(job, Name(chosen).name)
@@ -34,7 +34,7 @@ async def _free_name(backend: Backend, job: Tree) -> str:
     first, number = first_of(job), next_attempt(job)
     for attempt in range(number, number + MOST_LOOKS):
         try:
-            await backend.job_document(f"{first}-{attempt}")
+            await backend.get_document(f"{first}-{attempt}")
         except NotFoundError:
             return f"{first}-{attempt}"
     raise RefusedError(f"TrainJobs {first}-{number} to {first}-{attempt} are all there: delete some, or give a name")

@@ -77,7 +77,7 @@ class FakeBackend:
             raise NotFoundError(f"there is no runtime {job['spec']['runtimeRef']['name']}")
         return self.runtime
 
-    async def job_document(self, name: str) -> Tree:
+    async def get_document(self, name: str) -> Tree:
         if name not in self.documents:
             raise NotFoundError(f"there is no TrainJob {name}")
         return self.documents[name]

@@ -45,7 +45,7 @@ class Backend(Protocol):
     async def get_job(self, name: str) -> TrainJob:
         """Return a TrainJob; raises NotFoundError. A failed one carries its cause, without log lines."""
 
-    async def job_document(self, name: str) -> Tree:
+    async def get_document(self, name: str) -> Tree:
         """Return a TrainJob's document as it is stored, with its status; raises NotFoundError."""
 
     def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:

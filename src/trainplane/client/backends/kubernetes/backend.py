@@ -236,7 +236,7 @@ class KubernetesBackend:
         ]
         return sorted(found, key=lambda job: (job.creation_timestamp, job.name))
 
-    async def job_document(self, name: str) -> Tree:
+    async def get_document(self, name: str) -> Tree:
         """Return a TrainJob as the cluster has it."""
         with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
             return await self._client.get(TRAIN_JOBS, name, self.namespace)

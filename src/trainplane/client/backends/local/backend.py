@@ -208,7 +208,7 @@ class LocalBackend:
 
     async def restart_job(self, name: str) -> None:
         """Delete a TrainJob that is over and start it again under its name; its logs so far go with it."""
-        job = await self.job_document(name)
+        job = await self.get_document(name)
         refuse_unfinished(job)
         again = retried(job, name)
         admit(again, await self.runtime_document(again))
@@ -294,7 +294,7 @@ class LocalBackend:
         self._read(folder)
         return read_events(folder.read_events())
 
-    async def job_document(self, name: str) -> Tree:
+    async def get_document(self, name: str) -> Tree:
         """Return a TrainJob's document; raises NotFoundError."""
         job = self._document(self._folder(name))
         if job is None:
@@ -303,7 +303,7 @@ class LocalBackend:
 
     async def collect(self, name: str) -> Facts:
         """Return all that is known of a TrainJob, with the last lines of its steps."""
-        folder, job = self._folder(name), await self.job_document(name)
+        folder, job = self._folder(name), await self.get_document(name)
         logs = await asyncio.to_thread(_last_lines, folder)
         return Facts(job, folder.read_pods(), folder.read_events(), logs=logs)
 
