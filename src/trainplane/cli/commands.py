@@ -21,6 +21,21 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
+    Command("run", "trainplane.cli.run", "Run a script, a function or a TrainJob, and show it to its end", "Jobs"),
+    Command(
+        "suspend", "trainplane.cli.suspend", "Hold TrainJobs: their pods end, their place and history stay", "Jobs"
+    ),
+    Command("resume", "trainplane.cli.resume", "Let TrainJobs go on that are suspended", "Jobs"),
+    Command("scale", "trainplane.cli.scale", "Let a TrainJob go on with another number of nodes", "Jobs"),
+    Command("retry", "trainplane.cli.retry", "Train again what failed or is complete, as it was submitted", "Jobs"),
+    Command("delete", "trainplane.cli.delete", "Delete TrainJobs with their pods and logs", "Jobs"),
+    Command(
+        "cp", "trainplane.cli.cp", "Bring the output of a TrainJob here, and compare it with what was sent", "Jobs"
+    ),
+    Command(
+        "render", "trainplane.cli.render", "Show what a TrainJob becomes: its JobSet and what else is made", "Jobs"
+    ),
+    Command("diff", "trainplane.cli.diff", "Show what a file would change of the TrainJob that exists", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),

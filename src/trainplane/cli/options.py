@@ -21,6 +21,9 @@ def _remember(context: typer.Context, verbose: bool) -> bool:
 JobName: TypeAlias = Annotated[
     str, typer.Argument(metavar="JOB", help="The TrainJob.", show_default=False, autocompletion=job_names)
 ]
+JobNames: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="The TrainJobs.", show_default=False, autocompletion=job_names)
+]
 Namespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -43,6 +46,10 @@ Kubeconfig: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Local: TypeAlias = Annotated[bool, typer.Option("--local", help="Processes of this machine, without a cluster.")]
+Containers: TypeAlias = Annotated[
+    bool, typer.Option("--containers", help="Containers of this machine, by docker or podman, without a cluster.")
+]
 Form: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
 Format: TypeAlias = Annotated[Form, typer.Option("-o", "--output", help="For people, or for programs.")]
 TextOrJson: TypeAlias = Annotated[
@@ -54,11 +61,14 @@ Verbose: TypeAlias = Annotated[
 
 __all__ = [
     "AllNamespaces",
+    "Containers",
     "Context",
     "Form",
     "Format",
     "JobName",
+    "JobNames",
     "Kubeconfig",
+    "Local",
     "Namespace",
     "TextOrJson",
     "Verbose",

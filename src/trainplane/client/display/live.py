@@ -66,8 +66,14 @@ class Lines:
 
     def show(self, job: TrainJob) -> None:
         """Write what is new."""
-        for line in (*self._new_steps(job), *self._new_percents(job), *self._new_status(job)):
-            print(f"[{duration(self._clock() - self._began):>6}] {line}", file=self._out, flush=True)
+        for line in self.news(job):
+            print(line, file=self._out, flush=True)
+
+    def news(self, job: TrainJob) -> list[str]:
+        """Return what is new since the last call, for whoever writes it in a way of its own."""
+        passed = f"[{duration(self._clock() - self._began):>6}]"
+        told = (*self._new_steps(job), *self._new_percents(job), *self._new_status(job))
+        return [f"{passed} {line}" for line in told]
 
     def _new_status(self, job: TrainJob) -> list[str]:
         status = (job.status, job.cause.reason if job.cause else "")
