@@ -87,23 +87,22 @@ def train():
 
 client = TrainerClient(LocalProcessBackendConfig())
 runtime = client.get_runtime("torch-distributed")
-trainer = CustomTrainer(train, packages_to_install=["torch"])
+trainer = CustomTrainer(train, packages_to_install=["torch"], pip_index_urls=["INDEX"])
 name = client.train(runtime=runtime, trainer=trainer)
 for line in client.get_job_logs(name, follow=True):
     print(line, flush=True)
 """
 
 
+@pytest.mark.full
 def test_the_official_sdk_to_its_first_line(wheels: Path, tmp_path: Path, report: SuiteReport) -> None:
-    """Its local backend has one node, and makes an environment with torch for each job."""
-    (tmp_path / "hour.py").write_text(OFFICIAL)
-    environment = {
-        **os.environ,
-        "HOME": str(tmp_path),
-        "PATH": f"{tmp_path}/venv/bin:{os.environ['PATH']}",
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(wheels),
-    }
+    """Its local backend has one node, and makes an environment with torch for each job: here with one of no size."""
+    (wheel,) = wheels.glob("torch-*.whl")
+    (tmp_path / "simple/torch").mkdir(parents=True)
+    (tmp_path / "simple/torch/index.html").write_text(f'<a href="{wheel.as_uri()}">{wheel.name}</a>')
+    (tmp_path / "hour.py").write_text(OFFICIAL.replace("INDEX", (tmp_path / "simple").as_uri()))
+    path = f"{tmp_path}/venv/bin:{os.environ['PATH']}"
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
     required = REPOSITORY / "requirements/official.txt"
     begin = time.monotonic()
     for words in (
