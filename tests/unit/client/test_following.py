@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,7 +15,7 @@ from trainplane.client.following import follow
 from trainplane.client.types.jobs import LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
     from trainplane.client.following import News
 
@@ -46,9 +46,7 @@ async def test_a_job_that_is_deleted_has_no_end() -> None:
 class Unreadable(FakeBackend):
     """May not read pods."""
 
-    async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
-    ) -> AsyncGenerator[LogLine, None]:
+    async def read_logs(self, *_: Any, **__: Any) -> AsyncGenerator[LogLine, None]:
         raise ForbiddenError("you may not get pods/log here")
         yield
 
@@ -67,9 +65,7 @@ async def test_a_job_that_is_not_there() -> None:
 class Endless(FakeBackend):
     """Prints faster than anybody reads."""
 
-    async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
-    ) -> AsyncGenerator[LogLine, None]:
+    async def read_logs(self, *_: Any, **__: Any) -> AsyncGenerator[LogLine, None]:
         while True:
             self.calls.append(("line",))
             yield LogLine("node-0", "x")
