@@ -47,8 +47,9 @@ class Unreadable(FakeBackend):
     """May not read pods."""
 
     async def read_logs(self, *_: Any, **__: Any) -> AsyncGenerator[LogLine, None]:
-        raise ForbiddenError("you may not get pods/log here")
-        yield
+        for reason in ["you may not get pods/log here"]:
+            raise ForbiddenError(reason)
+        yield LogLine("node-0", "never")
 
 
 async def test_lines_that_may_not_be_read_are_told_once_and_the_job_is_followed() -> None:

@@ -32,8 +32,8 @@ def job(**trainer: Any) -> Tree:
 
 def stored(**trainer: Any) -> Tree:
     """Return the TrainJob as a cluster has it."""
-    made = render(job(**trainer), RUNTIME).job
-    return trees.put(made, "metadata", "resourceVersion", value="7")
+    made: Tree = trees.put(render(job(**trainer), RUNTIME).job, "metadata", "resourceVersion", value="7")
+    return made
 
 
 def differences(document: Tree, **trainer: Any) -> dict[str, str]:
