@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,43 +48,55 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (here / "train.py").write_text(TRAIN)
     (here / "sums.py").write_text(TORCH)
     monkeypatch.chdir(here)
-    monkeypatch.setenv("HOME", str(tmp_path))
     return here
 
 
-def local(*words: str) -> subprocess.CompletedProcess[str]:
-    program = [SCRIPTS / "trainplane", words[0], "--local", *words[1:]]
-    return subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, check=False)
+@dataclass(frozen=True)
+class Laptop:
+    """A machine with local jobs in a home of the test's own."""
+
+    home: Path
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        environment = {**os.environ, "HOME": str(self.home)}
+        program = [str(SCRIPTS / "trainplane"), words[0], "--local", *words[1:]]
+        return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Run a command to its end and return what it printed."""
+        with self.start(*words) as program:
+            printed, said = program.communicate(timeout=PATIENCE)
+        assert program.returncode == code, said
+        return printed
 
 
-def test_two_nodes_on_this_machine() -> None:
-    done = local("run", "--runtime", "jax-distributed", "--nodes", "2", "train.py", "--", "--epochs", "3")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[node-0] rank 0 --epochs 3", "[node-1] rank 1 --epochs 3"]
-    assert "2 of 2 nodes run" in done.stderr or "Complete" in done.stderr
+@pytest.fixture
+def laptop(tmp_path: Path) -> Laptop:
+    return Laptop(tmp_path)
 
 
-def test_ctrl_c_leaves_it_to_itself_and_it_is_deleted_later() -> None:
-    words = ["run", "--local", "--runtime", "jax-distributed", "--name", "stays", "train.py", "stay"]
-    with subprocess.Popen(
-        [SCRIPTS / "trainplane", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as program:
+def test_two_nodes_on_this_machine(laptop: Laptop) -> None:
+    printed = laptop.run("run", "--runtime", "jax-distributed", "--nodes", "2", "train.py", "--", "--epochs", "3")
+    assert sorted(printed.splitlines()) == ["[node-0] rank 0 --epochs 3", "[node-1] rank 1 --epochs 3"]
+
+
+def test_ctrl_c_leaves_it_to_itself_and_it_is_deleted_later(laptop: Laptop) -> None:
+    with laptop.start("run", "--runtime", "jax-distributed", "--name", "stays", "train.py", "stay") as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "[node-0] rank 0 stay\n"
-        os.kill(program.pid, signal.SIGINT)
+        program.send_signal(signal.SIGINT)
         _, said = program.communicate(timeout=PATIENCE)
     assert program.returncode == 130, said
     assert "TrainJob stays goes on without you" in said
-    assert local("retry", "stays").returncode == 2
-    assert local("delete", "stays").stdout == "TrainJob stays is deleted\n"
+    laptop.run("retry", "stays", code=2)
+    assert laptop.run("delete", "stays") == "TrainJob stays is deleted\n"
 
 
 @pytest.mark.skipif(not FULL, reason="torch takes its time to start; FULL=1")
-def test_torch_on_two_nodes_of_this_machine(tmp_path: Path) -> None:
+def test_torch_on_two_nodes_of_this_machine(laptop: Laptop, tmp_path: Path) -> None:
     python = make_interpreter("torch", tmp_path)
-    done = local("run", "--python", str(python), "--nodes", "2", "sums.py")
-    assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[node-0] sum 3 of 2", "[node-1] sum 3 of 2"]
+    printed = laptop.run("run", "--python", str(python), "--nodes", "2", "sums.py")
+    assert sorted(printed.splitlines()) == ["[node-0] sum 3 of 2", "[node-1] sum 3 of 2"]
 
 
 def test_the_same_on_a_cluster(tenant: Tenant, folder: Path) -> None:
