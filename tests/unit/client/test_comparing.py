@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from trainplane.client.comparing import ABSENT, changes
+from trainplane.client.comparing import changes
+from trainplane.client.types.renderings import ABSENT
 from trainplane.render.findings import written
 
 
