@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -57,10 +59,11 @@ class Laptop:
 
     home: Path
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, **streams: Any) -> subprocess.Popen[str]:
         environment = {**os.environ, "HOME": str(self.home)}
         program = [str(SCRIPTS / "trainplane"), words[0], "--local", *words[1:]]
-        return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+        return subprocess.Popen(program, text=True, env=environment, **streams)
 
     def run(self, *words: str, code: int = 0) -> str:
         """Run a command to its end and return what it printed."""
@@ -90,6 +93,32 @@ def test_ctrl_c_leaves_it_to_itself_and_it_is_deleted_later(laptop: Laptop) -> N
     assert "TrainJob stays goes on without you" in said
     laptop.run("retry", "stays", code=2)
     assert laptop.run("delete", "stays") == "TrainJob stays is deleted\n"
+
+
+def test_ctrl_c_at_a_terminal_asks_what_to_do(laptop: Laptop) -> None:
+    ours, theirs = pty.openpty()
+    words = ["run", "--runtime", "jax-distributed", "--name", "asked", "train.py", "stay"]
+    with laptop.start(*words, stdin=theirs, stderr=theirs, start_new_session=True) as program:
+        os.close(theirs)
+        assert program.stdout is not None
+        assert program.stdout.readline() == "[node-0] rank 0 stay\n"
+        program.send_signal(signal.SIGINT)
+        said = until(ours, "continue to watch? ")
+        os.write(ours, b"x\n")
+        said = until(ours, "is deleted")
+    os.close(ours)
+    assert program.returncode == 130, said
+    assert "goes on without you" not in said
+
+
+def until(terminal: int, text: str) -> str:
+    """Return what is shown at a terminal, up to a text."""
+    shown = ""
+    while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], PATIENCE)
+        assert ready, shown
+        shown += os.read(terminal, 1 << 16).decode()
+    return shown
 
 
 @pytest.mark.skipif(not FULL, reason="torch takes its time to start; FULL=1")

@@ -64,9 +64,13 @@ class Interrupted(FakeBackend):
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         del name
-        yield a_job("Running")
-        interrupt()
-        await asyncio.Event().wait()
+        self.open_watches += 1
+        try:
+            yield a_job("Running")
+            interrupt()
+            await asyncio.Event().wait()
+        finally:
+            self.open_watches -= 1
 
 
 @pytest.fixture
@@ -95,11 +99,17 @@ class TestCtrlC:
         assert ("patch_job", "job", {"spec": {"suspend": True}}) in backend.calls
         assert "trainplane resume job --namespace team" in capsys.readouterr().err
 
-    async def test_it_is_deleted_if_that_is_chosen(self, answers: list[Choice]) -> None:
-        backend = Interrupted()
+    async def test_it_is_deleted_if_that_is_chosen(self, answers: list[Choice], capsys: Printed) -> None:
+        class Deleted(Interrupted):
+            async def delete_job(self, name: str) -> None:
+                await super().delete_job(name)
+                assert self.open_watches == 0, "nobody looks on while it goes"
+
+        backend = Deleted()
         answers.append(Choice.DELETE)
         assert await shown(backend) == 130
         assert ("delete_job", "job") in backend.calls
+        assert capsys.readouterr().err.splitlines()[-1] == "TrainJob job is deleted"
 
     async def test_it_is_watched_to_its_end_if_that_is_chosen(self, answers: list[Choice], capsys: Printed) -> None:
         class Goes(FakeBackend):
