@@ -26,6 +26,7 @@ from trainplane.client.types import (
     initializers,
     jobs,
     outputs,
+    renderings,
     runtimes,
     secrets,
     templates,
@@ -47,6 +48,7 @@ TYPES = {
     "TrainJobs": jobs,
     "Descriptions": descriptions,
     "Explanations": explanation,
+    "Renderings": renderings,
     "Templates": templates,
     "Backends": backends,
 }

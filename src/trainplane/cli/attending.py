@@ -59,11 +59,16 @@ async def attend(client: AsyncTrainerClient, name: str, words: str) -> int:
                 interrupted.clear()
                 choice = ask(name, sys.stdin, sys.stderr)  # the loop stands meanwhile, and nothing is printed
                 if choice is not Choice.GO_ON:
+                    await _end(showing)
                     return await _leave(client, name, choice, words)
         return await showing
     finally:
-        showing.cancel()
-        await asyncio.gather(showing, return_exceptions=True)
+        await _end(showing)
+
+
+async def _end(task: asyncio.Task[int]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def _show(client: AsyncTrainerClient, name: str) -> int:

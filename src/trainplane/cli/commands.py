@@ -29,9 +29,7 @@ COMMANDS: Final = (
     Command("scale", "trainplane.cli.scale", "Let a TrainJob go on with another number of nodes", "Jobs"),
     Command("retry", "trainplane.cli.retry", "Train again what failed or is complete, as it was submitted", "Jobs"),
     Command("delete", "trainplane.cli.delete", "Delete TrainJobs with their pods and logs", "Jobs"),
-    Command(
-        "cp", "trainplane.cli.cp", "Bring the output of a TrainJob here, and compare it with what was sent", "Jobs"
-    ),
+    Command("cp", "trainplane.cli.cp", "Bring the output of a TrainJob to this machine", "Jobs"),
     Command(
         "render", "trainplane.cli.render", "Show what a TrainJob becomes: its JobSet and what else is made", "Jobs"
     ),

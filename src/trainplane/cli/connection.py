@@ -26,6 +26,8 @@ class Connection:
     """Processes of this machine in place of a cluster."""
     containers: bool = False
     """Containers of this machine."""
+    python: str | None = None
+    """The interpreter of processes; the one that runs this if it is not said."""
 
     def __post_init__(self) -> None:
         places = [
@@ -35,6 +37,8 @@ class Connection:
         ]
         if len(places) > 1 and (self.local or self.containers):
             raise CommandError(f"{' and '.join(places)} name different places", "leave all but one out")
+        if self.python and not self.local:
+            raise CommandError("--python goes with --local, which is missing")
 
     @property
     def words(self) -> str:
@@ -68,7 +72,8 @@ class Connection:
         if self.local or self.containers:
             from trainplane.client.types import backends  # noqa: PLC0415 heavy
 
-            config = backends.LocalProcessBackendConfig() if self.local else backends.ContainerBackendConfig()
+            processes = backends.LocalProcessBackendConfig(python=self.python)
+            config = processes if self.local else backends.ContainerBackendConfig()
             async with AsyncTrainerClient(config) as client:
                 yield client
             return

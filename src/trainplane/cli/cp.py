@@ -26,11 +26,12 @@ def command(
     kubeconfig: Kubeconfig = None,
     verbose: Verbose = False,
 ) -> int:
-    """Bring the output of a TrainJob here, and compare it with what was sent.
+    """Bring the output of a TrainJob to this machine.
 
-    The store is asked directly, with the credentials of your environment. What is there already is not fetched again,
-    and nothing is written outside the folder. PATH is a file or a folder of the output. Needs trainplane[initializers].
-    A job of --local or --containers wrote its files on this machine already.
+    The store is asked directly, with the credentials of your environment, and what comes is compared with what was
+    sent. What is there already is not fetched again, and nothing is written outside the folder. PATH is a file or a
+    folder of the output. Needs trainplane[initializers]. A job of --local or --containers wrote its files on this
+    machine already.
 
     Exit code: 0 all is here as it was sent; 2 there is no output, it cannot be fetched, or is not what was sent.
     """

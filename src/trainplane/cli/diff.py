@@ -14,7 +14,7 @@ from trainplane.cli.options import Containers, Context, Kubeconfig, Local, Names
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
-    from trainplane.client.rendering import Comparison, Difference
+    from trainplane.client.types.renderings import Comparison, Difference
 
 Source = Annotated[str, typer.Argument(metavar="FILE", help="A YAML file with a TrainJob; - for standard input.")]
 Form = Annotated[Literal["text", "json"], typer.Option("-o", "--output", help="For people, or for programs.")]
@@ -75,9 +75,7 @@ def show(found: Comparison, output: Output) -> None:
 
 
 def _mark(one: Difference) -> str:
-    from trainplane.client.comparing import ABSENT  # noqa: PLC0415 heavy
-
-    return "+" if one.field.before is ABSENT else "-" if one.field.after is ABSENT else "~"
+    return "+" if one.field.is_new else "-" if one.field.is_gone else "~"
 
 
 def _told(one: Difference) -> str:
@@ -92,14 +90,13 @@ def _told(one: Difference) -> str:
 
 def tree_of(found: Comparison) -> dict[str, Any]:
     """Return a comparison for JSON; what a side has not got is left out."""
-    from trainplane.client.comparing import ABSENT  # noqa: PLC0415 heavy
     from trainplane.render.findings import written  # noqa: PLC0415 heavy
 
     def described(one: Difference) -> dict[str, Any]:
-        sides = {"before": one.field.before, "after": one.field.after}
-        there = {name: value for name, value in sides.items() if value is not ABSENT}
+        before = {} if one.field.is_new else {"before": one.field.before}
+        after = {} if one.field.is_gone else {"after": one.field.after}
         origin = {"origin": str(one.origin)} if one.origin else {}
-        return {"object": one.subject, "field": written(one.field.path), **there, **origin}
+        return {"object": one.subject, "field": written(one.field.path), **before, **after, **origin}
 
     return {
         "exists": found.exists,

@@ -16,7 +16,7 @@ from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
     from trainplane.api.tree import Tree
-    from trainplane.client.rendering import RenderedJob
+    from trainplane.client.types.renderings import RenderedJob
 
 Source = Annotated[
     str, typer.Argument(metavar="FILE|JOB", help="A YAML file with a TrainJob, - for input; or a TrainJob's name.")

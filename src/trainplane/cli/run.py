@@ -66,6 +66,7 @@ def command(
     detach: Annotated[bool, typer.Option("-d", "--detach", help="Submit, print the name, and leave.")] = False,
     local: Local = False,
     containers: Containers = False,
+    python: Annotated[str | None, _option("--python", "FILE", "With --local: the interpreter (default: ours).")] = None,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -99,7 +100,7 @@ def command(
         "workspace": workspace,
     }
     options = _options(name, queue, priority)
-    connection = Connection(namespace, context, kubeconfig, local=local, containers=containers)
+    connection = Connection(namespace, context, kubeconfig, local=local, containers=containers, python=python)
     if sources.kind_of(source) == "document":
         return _run_document(source, args or (), trained, options, connection, detach=detach)
     trainer = _trainer(source, args or (), trained)

@@ -56,6 +56,7 @@ from trainplane.client.types.jobs import (
     TrainJob,
 )
 from trainplane.client.types.outputs import JobOutput, Output
+from trainplane.client.types.renderings import Comparison, Difference, FieldChange, RenderedJob
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -84,6 +85,7 @@ __all__ = [
     "BuiltinTrainer",
     "Cause",
     "CodeError",
+    "Comparison",
     "ContainerBackendConfig",
     "CustomTrainer",
     "CustomTrainerContainer",
@@ -91,10 +93,12 @@ __all__ = [
     "DataFormat",
     "DataType",
     "Description",
+    "Difference",
     "EngineError",
     "Event",
     "Evidence",
     "Explanation",
+    "FieldChange",
     "FileInitializer",
     "ForbiddenError",
     "GCSInitializer",
@@ -121,6 +125,7 @@ __all__ = [
     "Progress",
     "QueueAnswer",
     "RefusedError",
+    "RenderedJob",
     "Runtime",
     "RuntimeKind",
     "RuntimeTrainer",

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from trainplane.client.backends.backend import Backend
     from trainplane.client.opening import BackendConfig
-    from trainplane.client.rendering import Comparison, RenderedJob
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.outputs import Output
+    from trainplane.client.types.renderings import Comparison, RenderedJob
     from trainplane.client.types.trainers import Trainer
     from trainplane.explain.explanation import Explanation
 

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
+
+from trainplane.client.types.renderings import ABSENT, FieldChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trainplane.api.tree import Step
-
-ABSENT: Final = object()
-"""What stands in place of a value that one of the documents has not got."""
-
-
-@dataclass(frozen=True)
-class FieldChange:
-    """A value that is not the same in both documents."""
-
-    path: tuple[Step, ...]
-    """Steps as in `api.tree`; an entry of a list with names is known by its name."""
-    before: Any
-    after: Any
-    """ABSENT where the document has not got it."""
 
 
 def changes(before: Any, after: Any) -> Iterator[FieldChange]:

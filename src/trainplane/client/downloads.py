@@ -70,27 +70,27 @@ class Download:
             raise UnsupportedError(
                 f"{uri.text} is a claim of the cluster: mount it in a pod, or let a TrainJob read it by that URI"
             )
-        await self._fetch()
+        await self._fetch(self._patterns(uri))
         root = self.folder / inside_of(uri)
         await asyncio.to_thread(verify, root, self.output.digest or "", self.path)
         return root
 
-    def _patterns(self) -> str:
+    def _patterns(self, uri: OutputUri) -> str:
         """Return what the program is to fetch: the manifest always."""
         if not self.path:
             return "*"
         if "," in self.path:
             raise InvalidError(f"path {self.path!r} has a comma: fetch the folder that it is in")
         part = glob.escape(self.path)
-        inside = inside_of(read_output(self.output.uri))
+        inside = inside_of(uri)
         begin = glob.escape(f"{inside}/" if inside else "")
         return ",".join(begin + one for one in (part, f"{part}/*", names.OUTPUT_MANIFEST))
 
-    async def _fetch(self) -> None:
+    async def _fetch(self, patterns: str = "*") -> None:
         source = self.output.uri.replace(_DATASETS, "hf://", 1)
         what = "model" if source == self.output.uri else "dataset"
         program = [sys.executable, "-m", "trainplane.initializers", what, str(self.folder)]
-        env = {**os.environ, **self.env, names.ENV_STORAGE_URI: source, "ALLOW_PATTERNS": self._patterns()}
+        env = {**os.environ, **self.env, names.ENV_STORAGE_URI: source, "ALLOW_PATTERNS": patterns}
         process = await asyncio.create_subprocess_exec(
             *program, env=env, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
         )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trainplane.client.backends.backend import Backend
-    from trainplane.client.rendering import Comparison, RenderedJob
+    from trainplane.client.types.renderings import Comparison, RenderedJob
 
 
 async def rehearse(

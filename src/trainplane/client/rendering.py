@@ -6,7 +6,6 @@ and the address and token by which a training reports.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import document
@@ -16,8 +15,9 @@ from trainplane.api.trainjob import TrainJob
 from trainplane.client.anew import anew
 from trainplane.client.backends.local.admission import admit
 from trainplane.client.backends.local.rendering import read_runtime
-from trainplane.client.comparing import ABSENT, changes
+from trainplane.client.comparing import changes
 from trainplane.client.errors import InvalidError, RefusedError
+from trainplane.client.types.renderings import Comparison, Difference, RenderedJob
 from trainplane.render.errors import RenderError
 from trainplane.render.pipeline import Pipeline
 
@@ -25,48 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from trainplane.api.tree import Tree
-    from trainplane.client.comparing import FieldChange
-    from trainplane.render.provenance import Origin, Rendered
+    from trainplane.render.provenance import Rendered
 
 _NO_UID: Final = "00000000-0000-0000-0000-000000000000"
 """In owner references, where the TrainJob does not exist."""
-
-
-@dataclass(frozen=True)
-class RenderedJob:
-    """What a TrainJob becomes."""
-
-    job: Tree
-    """The TrainJob as a cluster would store it."""
-    objects: tuple[Rendered, ...]
-    """What is made of it, with where each field came from; the JobSet is the last."""
-    drawn: tuple[str, ...] = ()
-    """Objects that are made once because something in them is drawn, such as keys: `Secret fit-mpi-ssh-auth`."""
-    warnings: tuple[str, ...] = ()
-    """What a cluster would warn of."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A field of an object that would be another."""
-
-    subject: str
-    """The object: `JobSet fit`."""
-    field: FieldChange
-    origin: Origin | None = None
-    """Where the new value comes from; the old one's, if it would be gone. None for the TrainJob itself."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What a document would change of the TrainJob that exists."""
-
-    differences: tuple[Difference, ...]
-    """None: nothing would change."""
-    exists: bool
-    """Whether there is a TrainJob of that name; if not, everything would be new."""
-    refusal: str = ""
-    """Why the cluster would not take the change; empty if it would."""
 
 
 def render(job: Tree, runtime: Tree) -> RenderedJob:
@@ -147,7 +109,7 @@ def _made(before: tuple[Rendered, ...], after: tuple[Rendered, ...]) -> Iterator
 def _between_rendered(old: Rendered | None, new: Rendered | None) -> Iterator[Difference]:
     for one in _between(old.tree if old else {}, new.tree if new else {}):
         path = one.field.path
-        holder = old if one.field.after is ABSENT else new
+        holder = old if one.field.is_gone else new
         yield Difference(one.subject, one.field, holder.origin_of(*path) if holder and path else None)
 
 

@@ -23,6 +23,7 @@ KUBEFLOW = {
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
     "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
+    "Comparison", "Difference", "FieldChange", "RenderedJob",
     "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
     "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
     "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
@@ -48,7 +49,12 @@ METHODS = {
     "suspend_job": ["name"],
     "resume_job": ["name"],
     "scale_job": ["name", "num_nodes"],
-    "download_output": ["name", "folder", "env"],
+    "download_output": ["name", "folder", "env", "path"],
+    "submit_job": ["document", "options"],
+    "follow_job": ["name"],
+    "retry_job": ["name", "new_name", "replace"],
+    "render_job": ["job", "runtime"],
+    "compare_job": ["document"],
     "close": [],
 }
 """The first ten are `kubeflow`'s, with its arguments in its order."""
