@@ -51,6 +51,11 @@ def _speak_utf8() -> None:
 
 
 def _run(program: str, words: list[str]) -> int:
+    if "_TRAINPLANE_COMPLETE" in os.environ:
+        from trainplane.cli.candidates import candidates  # noqa: PLC0415 as below
+
+        sys.stdout.writelines(f"{one}\n" for one in candidates(words))
+        return 0
     if not words:
         sys.stderr.write(help_text(program, COMMANDS))
         return 2

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from trainplane.client.aio import AsyncTrainerClient
     from trainplane.client.backends.kubernetes import KubernetesBackend
+    from trainplane.kube.client import Client
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,15 @@ class Connection:
             yield backend
         finally:
             await backend.close()
+
+    @contextlib.asynccontextmanager
+    async def cluster(self) -> AsyncIterator[Client]:
+        """Open a client of the API server, for what is no TrainJob."""
+        from trainplane.kube.client import Client  # noqa: PLC0415 heavy
+        from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
+
+        async with Client.connect(load_config(self.kubeconfig, context=self.context)) as client:
+            yield client
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[AsyncTrainerClient]:
