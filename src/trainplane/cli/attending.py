@@ -82,7 +82,7 @@ async def _show(client: AsyncTrainerClient, name: str) -> int:
                 sys.stdout.flush()
             elif isinstance(one, TrainJob):
                 last = one
-                for line in lines.news(one):
+                for line in lines.stamped(one):
                     said.line(line)
             else:
                 said.line(f"its lines cannot be shown: {one}", colour="yellow")

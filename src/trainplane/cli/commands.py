@@ -36,12 +36,14 @@ COMMANDS: Final = (
     Command("diff", "trainplane.cli.diff", "Show what a file would change of the TrainJob that exists", "Jobs"),
     Command("list", "trainplane.cli.listed", "List TrainJobs with their states", "Jobs"),
     Command("get", "trainplane.cli.get", "Show a TrainJob: state, steps, timeline, events", "Jobs"),
+    Command("watch", "trainplane.cli.watch", "Show a TrainJob live until it is over", "Jobs"),
     Command("logs", "trainplane.cli.logs", "Show what the steps of a TrainJob print", "Jobs"),
     Command("events", "trainplane.cli.events", "Show what happened to a TrainJob and its parts", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),
     Command("queue", "trainplane.cli.queued", "Say why a TrainJob waits, and what would start it", "Queues and fleet"),
+    Command("top", "trainplane.cli.top", "Show the fleet at a glance", "Queues and fleet"),
     Command(
         "fleet check", "trainplane.cli.fleet_check", "Say what would stop a job on each worker", "Queues and fleet"
     ),

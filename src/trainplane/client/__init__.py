@@ -55,7 +55,9 @@ from trainplane.client.types.jobs import (
     Step,
     TrainJob,
 )
+from trainplane.client.types.observation import Observation
 from trainplane.client.types.outputs import JobOutput, Output
+from trainplane.client.types.overview import Concern, DeviceUse, Overview, QueueUse, QuotaUse, WorkerState
 from trainplane.client.types.renderings import Comparison, Difference, FieldChange, RenderedJob
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
@@ -86,6 +88,7 @@ __all__ = [
     "Cause",
     "CodeError",
     "Comparison",
+    "Concern",
     "ContainerBackendConfig",
     "CustomTrainer",
     "CustomTrainerContainer",
@@ -93,6 +96,7 @@ __all__ = [
     "DataFormat",
     "DataType",
     "Description",
+    "DeviceUse",
     "Difference",
     "EngineError",
     "Event",
@@ -119,11 +123,15 @@ __all__ = [
     "Loss",
     "Milestone",
     "NotFoundError",
+    "Observation",
     "Output",
+    "Overview",
     "PVCInitializer",
     "PlainSecretError",
     "Progress",
     "QueueAnswer",
+    "QueueUse",
+    "QuotaUse",
     "RefusedError",
     "RenderedJob",
     "Runtime",
@@ -144,6 +152,7 @@ __all__ = [
     "TrainplaneError",
     "UnreachableError",
     "UnsupportedError",
+    "WorkerState",
     "Workspace",
     "get_tpu_num_nodes",
     "update_trainjob_status",

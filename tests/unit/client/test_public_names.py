@@ -22,12 +22,12 @@ KUBEFLOW = {
 }  # fmt: skip
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
-    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
-    "Comparison", "Difference", "FieldChange", "RenderedJob",
-    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
-    "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
-    "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
-    "UnreachableError", "UnsupportedError", "Workspace",
+    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Comparison", "Concern", "Description",
+    "DeviceUse", "Difference", "EngineError", "Evidence", "Explanation", "FieldChange", "ForbiddenError",
+    "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput", "JobStuckError", "JobTimeoutError", "LogLine",
+    "Milestone", "NotFoundError", "Observation", "Output", "Overview", "PlainSecretError", "Progress", "QueueAnswer",
+    "QueueUse", "QuotaUse", "RefusedError", "RenderedJob", "ScriptTrainer", "SecretRef", "Step", "TrainJob",
+    "TrainplaneError", "UnreachableError", "UnsupportedError", "WorkerState", "Workspace",
     "AzureInitializer", "FileInitializer", "GCSInitializer", "HTTPInitializer", "PVCInitializer",
 }  # fmt: skip
 
@@ -44,6 +44,8 @@ METHODS = {
     "delete_job": ["name"],
     "stream_job_logs": ["name", "steps", "follow", "tail", "since", "previous"],
     "watch_job": ["name"],
+    "observe_job": ["name"],
+    "get_overview": ["whole"],
     "get_job_document": ["name"],
     "explain_queue": ["name"],
     "describe_job": ["name"],

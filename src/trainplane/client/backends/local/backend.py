@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.runner import Runner
     from trainplane.client.types.backends import TrainingRuntimeSource
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
 
 LOOK_SECONDS: Final = 0.1
@@ -321,6 +322,11 @@ class LocalBackend:
         """Return None: nothing is queued here."""
         self._folder(name)
         return None
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Refuse: this machine has no queues and no workers."""
+        del whole
+        raise UnsupportedError("an overview is of a cluster: list_jobs() has the TrainJobs of this machine")
 
     async def close(self) -> None:
         """Hold nothing. Jobs go on."""
