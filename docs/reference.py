@@ -29,6 +29,7 @@ from trainplane.client.types import (
     observation,
     outputs,
     overview,
+    renderings,
     runtimes,
     secrets,
     templates,
@@ -51,6 +52,7 @@ TYPES = {
     "Observations": observation,
     "Overviews": overview,
     "Explanations": explanation,
+    "Renderings": renderings,
     "Templates": templates,
     "Backends": backends,
 }

@@ -58,6 +58,7 @@ from trainplane.client.types.jobs import (
 from trainplane.client.types.observation import Observation
 from trainplane.client.types.outputs import JobOutput, Output
 from trainplane.client.types.overview import Concern, DeviceUse, Overview, QueueUse, QuotaUse, WorkerState
+from trainplane.client.types.renderings import Comparison, Difference, FieldChange, RenderedJob
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -86,6 +87,7 @@ __all__ = [
     "BuiltinTrainer",
     "Cause",
     "CodeError",
+    "Comparison",
     "Concern",
     "ContainerBackendConfig",
     "CustomTrainer",
@@ -95,10 +97,12 @@ __all__ = [
     "DataType",
     "Description",
     "DeviceUse",
+    "Difference",
     "EngineError",
     "Event",
     "Evidence",
     "Explanation",
+    "FieldChange",
     "FileInitializer",
     "ForbiddenError",
     "GCSInitializer",
@@ -129,6 +133,7 @@ __all__ = [
     "QueueUse",
     "QuotaUse",
     "RefusedError",
+    "RenderedJob",
     "Runtime",
     "RuntimeKind",
     "RuntimeTrainer",

@@ -68,10 +68,15 @@ class Lines:
         """Return a line for each thing that is new since the last call."""
         return [*self._new_steps(job), *self._new_percents(job), *self._new_status(job)]
 
+    def stamped(self, job: TrainJob) -> list[str]:
+        """Return what `news` does, with the time since the beginning in front."""
+        passed = f"[{duration(self._clock() - self._began):>6}]"
+        return [f"{passed} {line}" for line in self.news(job)]
+
     def show(self, job: TrainJob) -> None:
         """Write what is new."""
-        for line in self.news(job):
-            print(f"[{duration(self._clock() - self._began):>6}] {line}", file=self._out, flush=True)
+        for line in self.stamped(job):
+            print(line, file=self._out, flush=True)
 
     def _new_status(self, job: TrainJob) -> list[str]:
         status = (job.status, job.cause.reason if job.cause else "")
