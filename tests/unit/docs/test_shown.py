@@ -133,7 +133,8 @@ def test_a_command_that_there_is_not_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "number"), [("README.md", 1), ("docs/outputs.md", 1), ("docs/queued.md", 1), ("docs/sdk.md", 15)]
+    ("page", "number"),
+    [("README.md", 1), ("docs/outputs.md", 1), ("docs/queued.md", 1), ("docs/sdk.md", 15), ("docs/watching.md", 1)],
 )
 def test_python_uses_names_that_there_are(page: str, number: int) -> None:
     text = blocks(ROOT / page, "python")[number - 1]
