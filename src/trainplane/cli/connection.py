@@ -54,9 +54,11 @@ class Connection:
     @contextlib.asynccontextmanager
     async def backend(self) -> AsyncIterator[KubernetesBackend]:
         """Open the SDK's backend, for what the SDK's client has no method for."""
+        from trainplane.cli.hearing import hear  # noqa: PLC0415 logging
         from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 heavy
         from trainplane.client.types.backends import KubernetesBackendConfig  # noqa: PLC0415 heavy
 
+        hear()
         backend = KubernetesBackend(
             KubernetesBackendConfig(namespace=self.namespace, config_file=self.kubeconfig, context=self.context)
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.document import decode_tree
+from trainplane.client.together import together
 from trainplane.kube.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ async def server_versions(client: Client) -> dict[str, Any]:
     Raises:
         KubeError: the cluster cannot be asked.
     """
-    told, api, hub = await asyncio.gather(
+    told, api, hub = await together(
         client.transport.request("GET", "/version"), _served(client, names.GROUP), _served(client, names.HUB_GROUP)
     )
     kubernetes = trees.text(decode_tree(told.body), "gitVersion") or "unknown"
