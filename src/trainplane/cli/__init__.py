@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(program: str, words: list[str]) -> int:
+    if "_TRAINPLANE_COMPLETE" in os.environ:
+        from trainplane.cli.candidates import candidates  # noqa: PLC0415 as below
+
+        sys.stdout.writelines(f"{one}\n" for one in candidates(words))
+        return 0
     if not words:
         sys.stderr.write(help_text(program, COMMANDS))
         return 2

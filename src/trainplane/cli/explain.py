@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from trainplane.api.trainjob import Milestone
+    from trainplane.client.types.jobs import Milestone as Reached
     from trainplane.explain.explanation import Explanation
     from trainplane.explain.facts import Facts
 
@@ -92,7 +93,7 @@ def show(told: Explanation, output: Output) -> None:
             output.line(f"    {line}")
 
 
-def show_timeline(stages: Sequence[tuple[Milestone, timedelta]], output: Output) -> None:
+def show_timeline(stages: Sequence[tuple[Milestone | Reached, timedelta]], output: Output) -> None:
     """Print when each stage was reached, how long it took, and a bar by which the longest is found."""
     longest = max((took.total_seconds() for _, took in stages), default=0.0)
     if not stages:

@@ -30,6 +30,12 @@ Namespace: TypeAlias = Annotated[
         "-n", "--namespace", metavar="NAME", help="The namespace (default: the context's).", show_default=False
     ),
 ]
+Labels: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "-l", "--selector", metavar="LABELS", help="Only those with these labels: team=vision,!old.", show_default=False
+    ),
+]
 AllNamespaces: TypeAlias = Annotated[bool, typer.Option("-A", "--all-namespaces", help="Of every namespace.")]
 Context: TypeAlias = Annotated[
     str | None,
@@ -68,6 +74,7 @@ __all__ = [
     "JobName",
     "JobNames",
     "Kubeconfig",
+    "Labels",
     "Local",
     "Namespace",
     "TextOrJson",

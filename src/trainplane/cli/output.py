@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from trainplane.client.display.tables import Table
 
-_CODES: Final = {"red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_CODES: Final = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36"}
 _STATES: Final = {
     "Running": "cyan",
     "Complete": "green",
@@ -64,6 +64,15 @@ class Output:
     def line(self, text: str, *, colour: str = "", bold: bool = False, after: str = "") -> None:
         """Print a line as it is; `after` follows it without colour."""
         self._write(self._painted(text, colour, bold=bold) + _tame(after))
+
+    def heading(self, text: str) -> None:
+        """Print what the lines below are about, after an empty line."""
+        self._write("")
+        self.line(text, bold=True)
+
+    def state(self, word: str, before: str, after: str) -> None:
+        """Print a state in its colour, with what it is of before it."""
+        self._write(_tame(before) + self._painted(word, _STATES.get(word, ""), bold=True) + _tame(after))
 
     def item(self, mark: str, colour: str, label: str, text: str, *, indent: int) -> None:
         """Print a mark, a label and a text that is wrapped under itself."""

@@ -15,11 +15,13 @@ from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
     from typing import Any, Self
 
     from trainplane.client.backends.backend import Backend
     from trainplane.client.opening import BackendConfig
+    from trainplane.client.types.descriptions import QueueAnswer
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.outputs import Output
@@ -29,9 +31,6 @@ if TYPE_CHECKING:
 
 ALL_STEPS = "all"
 """The step that means every one of them, each line with its step in front."""
-
-PACKAGES_SECONDS = 600
-"""How long `get_runtime_packages` waits: an image of some gigabytes may have to be pulled first."""
 
 
 def default_runtime() -> str:
@@ -82,22 +81,9 @@ class AsyncTrainerClient:
             runtime = await self.get_runtime(runtime.name)
         if runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER:
             raise InvalidError(f"runtime {runtime.name} runs its own trainer: it has no packages to show")
-        import shutil  # noqa: PLC0415 rare, all of it
-        from tempfile import TemporaryDirectory  # noqa: PLC0415
+        from trainplane.client.packages import show_packages  # noqa: PLC0415 rare
 
-        from trainplane.client import inventory  # noqa: PLC0415
-        from trainplane.client.types.trainers import ScriptTrainer  # noqa: PLC0415
-
-        with TemporaryDirectory() as workspace:
-            shutil.copy(inventory.__file__, workspace)
-            name = await self.train(runtime, trainer=ScriptTrainer("inventory.py", workspace=workspace, num_nodes=1))
-        try:
-            await self.wait_for_job_status(name, timeout=PACKAGES_SECONDS)
-            async with aclosing(self.get_job_logs(name)) as lines:
-                async for line in lines:
-                    print(line)  # noqa: T201 what it is for
-        finally:
-            await self.delete_job(name)
+        await show_packages(self.backend, runtime)
 
     async def train(
         self,
@@ -165,6 +151,14 @@ class AsyncTrainerClient:
         """
         return await self.backend.get_job(name)
 
+    async def get_job_document(self, name: str) -> dict[str, Any]:
+        """Return a TrainJob as its API server has it: metadata, spec and status.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        return await self.backend.get_document(name)
+
     async def get_job_logs(
         self, name: str, step: str = "node-0", follow: bool | None = False
     ) -> AsyncGenerator[str, None]:
@@ -185,7 +179,14 @@ class AsyncTrainerClient:
                 yield str(line) if step == ALL_STEPS else line.text
 
     async def stream_job_logs(
-        self, name: str, steps: Sequence[str] | None = None, *, follow: bool = True, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None = None,
+        *,
+        follow: bool = True,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
         """Iterate over what the steps printed, merged in the order of time.
 
@@ -194,15 +195,23 @@ class AsyncTrainerClient:
             steps: Which; all if you do not say.
             follow: Go on until the job has finished, through restarts and new pods.
             tail: Begin with the last so many lines of each step.
+            since: Leave out what was printed before; a time with its zone.
+            previous: Of each step the run before the present one, where it was started again; with `follow=False`.
 
         Raises:
             NotFoundError: there is no such TrainJob or step.
+            InvalidError: `since` has no zone, or what is over is to be followed.
         """
+        if since is not None and since.tzinfo is None:
+            raise InvalidError(f"since needs a time zone, as in datetime.now(UTC), and is {since.isoformat()}")
+        if previous and follow:
+            raise InvalidError("previous reads a run that is over: say follow=False with it")
         line = None
-        async with aclosing(self.backend.read_logs(name, steps, follow=follow, tail=tail)) as lines:
+        stream = self.backend.read_logs(name, steps, follow=follow, tail=tail, since=since, previous=previous)
+        async with aclosing(stream) as lines:
             async for line in lines:
                 yield line
-        if line is None and not follow and tail != 0:
+        if line is None and not (follow or since or previous) and tail != 0:
             from trainplane.client.waiting import say_why_silent  # noqa: PLC0415 asyncio
 
             await say_why_silent(self.backend, name)
@@ -272,15 +281,22 @@ class AsyncTrainerClient:
             async for one in news:
                 yield one
 
+    async def explain_queue(self, name: str) -> QueueAnswer | None:
+        """Return why a TrainJob is queued and what would let it start; None where nobody can say.
+
+        The hub's queue API answers; `describe_job` has it too, of a job that is held.
+        """
+        from trainplane.client.reading.queues import read_answer  # noqa: PLC0415 rare
+
+        told = await self.backend.explain_queue(name)
+        return read_answer(told) if told else None
+
     async def describe_job(self, name: str) -> Description:
         """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
         import asyncio  # noqa: PLC0415 slow to import
 
-        from trainplane.client.reading.queues import read_answer  # noqa: PLC0415 rare
-
         job, events = await asyncio.gather(self.backend.get_job(name), self.backend.list_events(name))
-        told = await self.backend.explain_queue(name) if job.status == SUSPENDED else None
-        return Description(job, events, read_answer(told) if told else None)
+        return Description(job, events, await self.explain_queue(name) if job.status == SUSPENDED else None)
 
     async def explain_job(self, name: str) -> Explanation:
         """Return what is the matter with a TrainJob: the first fault, its evidence, what to do. `print` it.

@@ -112,8 +112,16 @@ class FakeBackend:
             self.open_watches -= 1
 
     async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None,
+        *,
+        follow: bool,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
+        del since, previous
         self.calls.append(("read_logs", name, steps, follow, tail))
         for line in self.lines[-tail:] if tail else self.lines:
             if steps is None or line.step in steps:

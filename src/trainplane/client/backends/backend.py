@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
+    from datetime import datetime
 
     from trainplane.api.tree import Tree
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
@@ -46,7 +47,7 @@ class Backend(Protocol):
         """Return a TrainJob; raises NotFoundError. A failed one carries its cause, without log lines."""
 
     async def get_document(self, name: str) -> Tree:
-        """Return a TrainJob's document as it is stored, with its status; raises NotFoundError."""
+        """Return the TrainJob's document, with its status; raises NotFoundError."""
 
     def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Yield the TrainJob as it is, then after each change of it or of its pods, for as long as it exists.
@@ -56,13 +57,21 @@ class Backend(Protocol):
         """
 
     def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None,
+        *,
+        follow: bool,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
         """Yield what the steps printed (None: all of them), merged in the order of time, each line once.
 
         With `follow` it waits for pods that are not there yet, goes on through restarts, and ends when the TrainJob has
         finished and all is read. Without, it ends at what there is. Raises NotFoundError for a TrainJob or step that
-        there is not and cannot come.
+        there is not and cannot come. `since` leaves older lines out; `previous` reads of each step the run before the
+        present one, and is not followed.
         """
 
     async def list_events(self, name: str) -> list[Event]:

@@ -20,7 +20,7 @@ from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.supervisor import name_steps
-from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
+from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError, UnsupportedError
 from trainplane.client.reading.events import read_events
 from trainplane.client.reading.jobs import count_nodes, read_job
 from trainplane.client.reading.runtimes import read_runtime
@@ -32,6 +32,7 @@ from trainplane.lifecycle.conditions import conditions_of, is_finished
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from trainplane.api.tree import Tree
@@ -251,6 +252,13 @@ class LocalBackend:
         job.timeline = () if document is None else read_timeline(Facts(document, folder.read_pods()))
         return job
 
+    async def get_document(self, name: str) -> Tree:
+        """Return the TrainJob's document."""
+        job = self._document(self._folder(name))
+        if job is None:
+            raise NotFoundError(f"there is no TrainJob {name}")
+        return job
+
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Yield the TrainJob as it is, then after each change, for as long as it exists."""
         folder, seen = self._folder(name), None
@@ -266,15 +274,24 @@ class LocalBackend:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None,
+        *,
+        follow: bool,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
         """Yield what steps printed, in the order of time; see `Backend.read_logs`."""
+        if previous:
+            raise UnsupportedError("the log of a local job goes through its restarts: leave `previous` out")
         folder = self._folder(name)
         known = (folder.read("steps") or {}).get("items") or []
         for step in steps or ():
             if step not in known:
                 raise NotFoundError(f"TrainJob {name} has no step {step!r}; it has {', '.join(known)}")
-        reader = LogReader(folder.log, steps)
+        reader = LogReader(folder.log, steps, since)
         try:
             for line in reader.read_last(tail) if tail is not None else ():
                 yield line
@@ -293,13 +310,6 @@ class LocalBackend:
         folder = self._folder(name)
         self._read(folder)
         return read_events(folder.read_events())
-
-    async def get_document(self, name: str) -> Tree:
-        """Return a TrainJob's document; raises NotFoundError."""
-        job = self._document(self._folder(name))
-        if job is None:
-            raise NotFoundError(f"there is no TrainJob {name}")
-        return job
 
     async def collect(self, name: str) -> Facts:
         """Return all that is known of a TrainJob, with the last lines of its steps."""
