@@ -64,6 +64,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m deploy --check
 	$(PYTHON) runtimes/pin.py --check
 	$(PYTHON) -m docs.reference --check
+	$(PYTHON) -m docs.cli --check
 	$(PYTHON) -m docs.troubleshooting --check
 	$(PYTHON) -m docs.promises --check
 
@@ -97,6 +98,7 @@ manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's,
 	$(PYTHON) runtimes/pin.py
 	$(PYTHON) -m deploy
 	$(PYTHON) -m docs.reference
+	$(PYTHON) -m docs.cli
 	$(PYTHON) -m docs.troubleshooting
 	$(PYTHON) -m docs.promises
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from trainplane.cli.commands import COMMANDS
@@ -95,10 +95,18 @@ class _Lazy(Mapping[str, Any]):
         return len(self._names)
 
 
+class Leaf(TyperCommand):
+    """A command of the table."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments as everybody writes them: JOB, where Typer has {JOB}."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 def leaf(command: Command) -> Any:
     """Return a command of the table as Typer's, with its file imported."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=dict(_SETTINGS))
-    app.command(name=command.name.rpartition(" ")[2])(import_module(command.module).command)
+    app.command(name=command.name.rpartition(" ")[2], cls=Leaf)(import_module(command.module).command)
     return get_command(app)
 
 

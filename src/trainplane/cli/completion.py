@@ -43,7 +43,10 @@ Register-ArgumentCompleter -Native -CommandName trainplane -ScriptBlock {
 }
 """Each asks the program, so a new command needs no new script."""
 
-Shell = Annotated[Literal["bash", "zsh", "fish", "powershell"], typer.Argument(help="The shell.", show_default=False)]
+Shell = Annotated[
+    Literal["bash", "zsh", "fish", "powershell"],
+    typer.Argument(metavar="SHELL", help="bash, zsh, fish or powershell.", show_default=False),
+]
 
 
 def command(shell: Shell) -> int:

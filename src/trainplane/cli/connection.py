@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from trainplane.client.aio import AsyncTrainerClient
     from trainplane.client.backends.kubernetes import KubernetesBackend
+    from trainplane.kube.client import Client
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,11 @@ class Connection:
     @contextlib.asynccontextmanager
     async def backend(self) -> AsyncIterator[KubernetesBackend]:
         """Open the SDK's backend, for what the SDK's client has no method for."""
+        from trainplane.cli.hearing import hear  # noqa: PLC0415 logging
         from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 heavy
         from trainplane.client.types.backends import KubernetesBackendConfig  # noqa: PLC0415 heavy
 
+        hear()
         backend = KubernetesBackend(
             KubernetesBackendConfig(namespace=self.namespace, config_file=self.kubeconfig, context=self.context)
         )
@@ -63,6 +66,15 @@ class Connection:
             yield backend
         finally:
             await backend.close()
+
+    @contextlib.asynccontextmanager
+    async def cluster(self) -> AsyncIterator[Client]:
+        """Open a client of the API server, for what is no TrainJob."""
+        from trainplane.kube.client import Client  # noqa: PLC0415 heavy
+        from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
+
+        async with Client.connect(load_config(self.kubeconfig, context=self.context)) as client:
+            yield client
 
     @contextlib.asynccontextmanager
     async def client(self) -> AsyncIterator[AsyncTrainerClient]:

@@ -43,7 +43,7 @@ async def _get(name: str, connection: Connection, form: str) -> int:
         if form in FOR_PROGRAMS:
             show_object(await client.get_job_document(name), form, printed)
             return 0
-        told, document = await asyncio.gather(client.describe_job(name), client.get_job_document(name))
+        told, document = await client.describe_job(name), await client.get_job_document(name)
     show(told, document, printed, datetime.now(UTC), wide=form == "wide")
     return 1 if told.job.status == "Failed" else 0
 

@@ -32,11 +32,9 @@ def resources() -> list[Resource]:
 
 def asked(connection: Connection, work: Callable[[Client], Any]) -> Any:
     """Return what `work` makes of the cluster that the arguments name."""
-    from trainplane.kube.client import Client  # noqa: PLC0415 heavy
-    from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
 
     async def connected() -> Any:
-        async with Client.connect(load_config(connection.kubeconfig, context=connection.context)) as client:
+        async with connection.cluster() as client:
             return await work(client)
 
     return asyncio.run(connected())

@@ -293,9 +293,9 @@ class AsyncTrainerClient:
 
     async def describe_job(self, name: str) -> Description:
         """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
-        import asyncio  # noqa: PLC0415 slow to import
+        from trainplane.client.together import together  # noqa: PLC0415 asyncio
 
-        job, events = await asyncio.gather(self.backend.get_job(name), self.backend.list_events(name))
+        job, events = await together(self.backend.get_job(name), self.backend.list_events(name))
         return Description(job, events, await self.explain_queue(name) if job.status == SUSPENDED else None)
 
     async def explain_job(self, name: str) -> Explanation:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Printed = pytest.CaptureFixture[str]
 NOW = datetime(2026, 11, 16, 8, tzinfo=UTC)
-QUEUED = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}}}
+QUEUED: dict[str, Any] = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "gpus", "team": "vision"}}}
 
 
 @pytest.fixture
@@ -284,7 +284,10 @@ def test_runtimes_that_may_not_be_seen_are_left_out(served: Served, capsys: Prin
     refuse = Refuse(code=403, reason="Forbidden", plural="clustertrainingruntimes", times=None)
     served.change(lambda: served.server.add_fault(refuse))
     assert served.run("runtimes") == 0
-    assert jobs(capsys.readouterr().out) == ["mine"]
+    printed = capsys.readouterr()
+    assert jobs(printed.out) == ["mine"]
+    assert printed.err.startswith("trainplane: not all runtimes are shown: ")
+    assert printed.err.count("\n") == 1
     served.change(
         lambda: served.server.add_fault(Refuse(code=403, reason="Forbidden", plural="trainingruntimes", times=None))
     )

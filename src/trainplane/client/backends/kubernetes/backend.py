@@ -23,6 +23,7 @@ from trainplane.client.reading.history import read_history
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.reading.timeline import read_timeline
+from trainplane.client.together import together
 from trainplane.client.types.runtimes import RuntimeKind
 from trainplane.explain.facts import Facts
 from trainplane.explain.faults import kept_fault
@@ -245,7 +246,7 @@ class KubernetesBackend:
         with translated("TrainJobs cannot be listed"):
             jobs = await self._documents(namespace, runtime, labels)
             local = not all(map(is_dispatched, jobs))
-            pods, views = await asyncio.gather(
+            pods, views = await together(
                 self._client.list_all(PODS, namespace, labels=names.LABEL_JOBSET_NAME, limit=0)
                 if local
                 else _nothing([]),
@@ -358,7 +359,7 @@ class KubernetesBackend:
         """Return all that is known of the TrainJob, with the last lines of its steps."""
         with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
             job, pods, view = await self._look(name)
-            events, queue = await asyncio.gather(
+            events, queue = await together(
                 self._events(job, pods), self._hub.queue(name) if is_held(job, view) else _nothing(None)
             )
             reading = Reading(self._client, self._hub, self.namespace, self._clock)
@@ -376,7 +377,7 @@ class KubernetesBackend:
     async def _look(self, name: str) -> tuple[Tree, list[Tree], Tree | None]:
         """Return a TrainJob, its pods and, if it is dispatched, the hub's view of it."""
         labels = {names.LABEL_JOBSET_NAME: name}
-        job, pods = await asyncio.gather(
+        job, pods = await together(
             self._client.get(TRAIN_JOBS, name, self.namespace),
             self._client.list_all(PODS, self.namespace, labels=labels, limit=0),
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.client.backends.kubernetes.failures import is_unknown_resource, translate
 from trainplane.client.errors import UnsupportedError
+from trainplane.client.together import together
 from trainplane.kube.codec import key_of
 from trainplane.kube.errors import ApiError, KubeError, NotFoundError
 from trainplane.kube.resource import Key
@@ -48,7 +48,7 @@ class Hub:
 
     async def look(self, name: str) -> tuple[Tree | None, list[Tree]]:
         """Return view and pods of a TrainJob, as far as they can be had."""
-        view, pods = await asyncio.gather(self.view(name), self.pods(name))
+        view, pods = await together(self.view(name), self.pods(name))
         return view, pods or []
 
     async def events(self, name: str) -> list[Tree] | None:
