@@ -15,8 +15,8 @@ from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.replacing import MANAGER, replace, retrying, scaling
-from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.backends.kubernetes.runtime_kind import names_kind, with_kind, with_open_kind
+from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.backends.kubernetes.wanted import Wanted
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.events import choose_events, read_events
