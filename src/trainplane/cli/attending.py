@@ -15,8 +15,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from trainplane.cli.explain import show
+from trainplane.cli.logs import Shown
 from trainplane.cli.output import Output
-from trainplane.client.display.facts import printable
 from trainplane.client.display.live import Lines
 from trainplane.client.types.jobs import COMPLETE, FAILED, LogLine, TrainJob
 
@@ -73,12 +73,12 @@ async def _end(task: asyncio.Task[int]) -> None:
 
 async def _show(client: AsyncTrainerClient, name: str) -> int:
     """Print all that is new of a TrainJob to its end, and why it failed; return the exit code."""
-    said, printed = Output(sys.stderr), Output(sys.stdout)
+    said, printed = Output(sys.stderr), Shown(Output(sys.stdout))
     lines, last = Lines(sys.stderr), None
     async with aclosing(client.follow_job(name)) as news:
         async for one in news:
             if isinstance(one, LogLine):
-                printed.line(printable(str(one)))
+                printed.line(one)
                 sys.stdout.flush()
             elif isinstance(one, TrainJob):
                 last = one

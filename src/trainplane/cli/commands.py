@@ -22,6 +22,11 @@ class Command(NamedTuple):
 
 COMMANDS: Final = (
     Command("run", "trainplane.cli.run", "Run a script, a function or a TrainJob, and show it to its end", "Jobs"),
+    Command("list", "trainplane.cli.listed", "List TrainJobs with their states", "Jobs"),
+    Command("get", "trainplane.cli.get", "Show a TrainJob: state, steps, timeline, events", "Jobs"),
+    Command("watch", "trainplane.cli.watch", "Show a TrainJob live until it is over", "Jobs"),
+    Command("logs", "trainplane.cli.logs", "Show what the steps of a TrainJob print", "Jobs"),
+    Command("events", "trainplane.cli.events", "Show what happened to a TrainJob and its parts", "Jobs"),
     Command(
         "suspend", "trainplane.cli.suspend", "Hold TrainJobs: their pods end, their place and history stay", "Jobs"
     ),
@@ -34,11 +39,6 @@ COMMANDS: Final = (
         "render", "trainplane.cli.render", "Show what a TrainJob becomes: its JobSet and what else is made", "Jobs"
     ),
     Command("diff", "trainplane.cli.diff", "Show what a file would change of the TrainJob that exists", "Jobs"),
-    Command("list", "trainplane.cli.listed", "List TrainJobs with their states", "Jobs"),
-    Command("get", "trainplane.cli.get", "Show a TrainJob: state, steps, timeline, events", "Jobs"),
-    Command("watch", "trainplane.cli.watch", "Show a TrainJob live until it is over", "Jobs"),
-    Command("logs", "trainplane.cli.logs", "Show what the steps of a TrainJob print", "Jobs"),
-    Command("events", "trainplane.cli.events", "Show what happened to a TrainJob and its parts", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),

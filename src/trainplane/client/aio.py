@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 ALL_STEPS = "all"
 """The step that means every one of them, each line with its step in front."""
 
-PACKAGES_SECONDS = 600
-"""How long `get_runtime_packages` waits: an image of some gigabytes may have to be pulled first."""
-
 
 def default_runtime() -> str:
     """Return the runtime of jobs that name none."""
@@ -86,22 +83,9 @@ class AsyncTrainerClient:
             runtime = await self.get_runtime(runtime.name)
         if runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER:
             raise InvalidError(f"runtime {runtime.name} runs its own trainer: it has no packages to show")
-        import shutil  # noqa: PLC0415 rare, all of it
-        from tempfile import TemporaryDirectory  # noqa: PLC0415
+        from trainplane.client.packages import show_packages  # noqa: PLC0415 rare
 
-        from trainplane.client import inventory  # noqa: PLC0415
-        from trainplane.client.types.trainers import ScriptTrainer  # noqa: PLC0415
-
-        with TemporaryDirectory() as workspace:
-            shutil.copy(inventory.__file__, workspace)
-            name = await self.train(runtime, trainer=ScriptTrainer("inventory.py", workspace=workspace, num_nodes=1))
-        try:
-            await self.wait_for_job_status(name, timeout=PACKAGES_SECONDS)
-            async with aclosing(self.get_job_logs(name)) as lines:
-                async for line in lines:
-                    print(line)  # noqa: T201 what it is for
-        finally:
-            await self.delete_job(name)
+        await show_packages(self.backend, runtime)
 
     async def train(
         self,

@@ -42,7 +42,7 @@ if __name__ == "__main__":
 
 def build_ours(folder: Path) -> Path:
     """Build the wheel of this checkout."""
-    command = [UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    command: list[str | Path] = [UV, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
     subprocess.run([*command, "--out-dir", folder, REPOSITORY], check=True, stdin=subprocess.DEVNULL)
     (wheel,) = folder.glob("trainplane-*.whl")
     return wheel

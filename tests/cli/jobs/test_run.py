@@ -91,6 +91,10 @@ def test_ctrl_c_leaves_it_to_itself_and_it_is_deleted_later(laptop: Laptop) -> N
         _, said = program.communicate(timeout=PATIENCE)
     assert program.returncode == 130, said
     assert "TrainJob stays goes on without you" in said
+    assert laptop.run("logs", "stays") == "rank 0 stay\n"
+    assert laptop.run("list", "-o", "name") == "trainjob.trainer.kubeflow.org/stays\n"
+    assert "Running" in laptop.run("get", "stays")
+    laptop.run("explain", "stays")
     laptop.run("retry", "stays", code=2)
     assert laptop.run("delete", "stays") == "TrainJob stays is deleted\n"
 

@@ -94,7 +94,7 @@ def move_to(system: str) -> None:
             delattr(signal, name)
         asyncio.unix_events._UnixSelectorEventLoop.add_signal_handler = _no_handlers  # type: ignore[assignment] # as there
     sys.addaudithook(_without_folders)
-    sys.platform = system  # type: ignore[misc] # what it would be
+    sys.platform = system
 
 
 def _no_handlers(*_: object) -> NoReturn:

@@ -15,6 +15,7 @@ from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.replacing import MANAGER, replace, retrying, scaling
+from trainplane.client.backends.kubernetes.runtime_kind import names_kind, with_kind, with_open_kind
 from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.backends.kubernetes.wanted import Wanted
 from trainplane.client.errors import InvalidError
@@ -135,9 +136,9 @@ class KubernetesBackend:
             "of the cluster: list_runtimes() says which there are"
         )
         with translated(f"runtime {ref.get('name')} cannot be read", missing=missing):
-            if not _names_kind(job):
+            if not names_kind(job):
                 try:
-                    return await self._named_runtime(_with_kind(job, names.TRAINING_RUNTIME))
+                    return await self._named_runtime(with_kind(job, names.TRAINING_RUNTIME))
                 except kube.NotFoundError:
                     pass
             return await self._named_runtime(job)
@@ -148,18 +149,18 @@ class KubernetesBackend:
         """Create a TrainJob; returns its name.
 
         A runtime by name alone may be the namespace's or the cluster's: our operator is asked to choose (see
-        `_with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
+        `with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
         is named in a second request.
         """
         name = str(trees.get(job, "metadata", "name"))
         with translated(f"TrainJob {name} cannot be created"):
             try:
-                created = await self._create(_with_open_kind(job))
+                created = await self._create(with_open_kind(job))
             except (kube.ForbiddenError, kube.InvalidError) as refusal:
-                if _names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
+                if names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
                     raise
                 try:
-                    created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
+                    created = await self._create(with_kind(job, names.TRAINING_RUNTIME))
                 except kube.ApiError as second:
                     raise (refusal if await self._lacks(TRAINING_RUNTIMES, job) else second) from None
         _say_if_not_queued(created)
@@ -447,25 +448,3 @@ def _say_if_not_queued(created: Tree) -> None:
             trees.get(created, "metadata", "name"),
             queue,
         )
-
-
-def _with_kind(job: Tree, kind: str) -> Tree:
-    return trees.put(job, "spec", "runtimeRef", "kind", value=kind)  # type: ignore[no-any-return] # a tree stays one
-
-
-def _with_open_kind(job: Tree) -> Tree:
-    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say which.
-
-    Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
-    does not know the annotation takes what the kind says.
-    """
-    if _names_kind(job):
-        return job
-    annotations = {**(trees.get(job, "metadata", "annotations") or {})}
-    annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
-    marked = trees.put(job, "metadata", "annotations", value=annotations)
-    return _with_kind(marked, names.CLUSTER_TRAINING_RUNTIME)
-
-
-def _names_kind(job: Tree) -> bool:
-    return bool(trees.get(job, "spec", "runtimeRef", "kind"))

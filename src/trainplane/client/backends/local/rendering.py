@@ -72,11 +72,11 @@ def render_jobset(job: Tree, runtime: Runtime) -> Tree:
 
 def render(job: Tree, runtime: Tree) -> Rendered:
     """Return what a TrainJob becomes that was admitted (`admission`)."""
-    get_document = document.read(job, TrainJob)
-    rendering = Pipeline.default().render(get_document, read_runtime(runtime))
+    job_document = document.read(job, TrainJob)
+    rendering = Pipeline.default().render(job_document, read_runtime(runtime))
     *beside, jobset = (entry.tree for entry in rendering.objects)
     return Rendered(
-        plan=read_jobset(jobset, get_document.view.metadata.uid),
+        plan=read_jobset(jobset, job_document.view.metadata.uid),
         objects=tuple(entry for entry in beside if entry["kind"] in {"ConfigMap", "Secret"}),
         kept=rendering.kept,
         ignored=tuple(_ignored(job, jobset, beside)),
