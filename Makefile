@@ -41,6 +41,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  --constraint requirements/base.txt requirements/pipelines.in --output-file requirements/pipelines.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
+	  requirements/docs.in --output-file requirements/docs.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 lab/images/frameworks.in --output-file lab/images/frameworks.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.13 \
 	  --python-platform x86_64-manylinux_2_28 --override lab/images/callbacks-override.in \
@@ -64,8 +66,14 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m deploy --check
 	$(PYTHON) runtimes/pin.py --check
 	$(PYTHON) -m docs.reference --check
+	$(PYTHON) -m docs.cli --check
 	$(PYTHON) -m docs.troubleshooting --check
 	$(PYTHON) -m docs.promises --check
+	$(PYTHON) -m docs.fields --check
+	$(PYTHON) -m docs.names --check
+	$(PYTHON) -m docs.settings --check
+	$(PYTHON) -m docs.metrics --check
+	$(PYTHON) -m docs.executed --check
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
@@ -92,13 +100,19 @@ lab-selftest: engines images ## the lab on itself: real control plane, pods, fle
 	$(PYTEST) -p lab.pytest_plugin --suite lab tests/lab
 
 .PHONY: manifests
-manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the SDK's reference page, the troubleshooting page, the promises; and the images into the runtimes
+manifests: $(VENV) ## write anew what is made from the types: CRDs, the chart's, the reference pages, the troubleshooting page, the promises, what is executed; and the images into the runtimes
 	$(PYTHON) -m trainplane.api.crds
 	$(PYTHON) runtimes/pin.py
 	$(PYTHON) -m deploy
 	$(PYTHON) -m docs.reference
+	$(PYTHON) -m docs.cli
 	$(PYTHON) -m docs.troubleshooting
 	$(PYTHON) -m docs.promises
+	$(PYTHON) -m docs.fields
+	$(PYTHON) -m docs.names
+	$(PYTHON) -m docs.settings
+	$(PYTHON) -m docs.metrics
+	$(PYTHON) -m docs.executed
 
 .PHONY: kustomize
 kustomize: manifests engines ## write manifests/base anew, which the chart renders
@@ -160,6 +174,10 @@ seeds: engines images $(if $(filter 1,$(FULL)),$(PIPELINES)) ## what the documen
 explain: engines images ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)
 	$(LIVE) --suite explain tests/explain
 
+.PHONY: cli
+cli: engines images ## the command line as people use it, on a real cluster under a tenant's rights
+	$(LIVE) --suite cli tests/cli
+
 .PHONY: fleet
 fleet: engines image ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(LIVE) --suite fleet --timeout=600 tests/fleet
@@ -171,6 +189,18 @@ install-e2e: image ## our image and chart as an admin installs them, on real clu
 .PHONY: sdk
 sdk: engines images $(OFFICIAL) ## the official SDK and ours: on a cluster, a hub, local processes and containers; tutorial, notebooks
 	$(LIVE) --suite sdk tests/sdk
+
+DOCS := build/docs/stamp
+$(DOCS): requirements/docs.txt $(VENV)
+	PATH="$$PATH:$(lastword $(wildcard $(HOME)/.pyenv/versions/3.13*/bin))" \
+	  $(UV) venv --quiet --clear --python 3.13 build/docs
+	$(UV) pip install --quiet --compile-bytecode --python build/docs/bin/python --require-hashes --requirement $<
+	@touch $@
+
+.PHONY: docs
+docs: $(DOCS) ## the documentation as a site, in build/site: every link leads somewhere, what is executed is counted
+	$(PYTHON) -m docs.site.build
+	$(PYTEST) --suite docs tests/docs
 
 CALLBACKS := build/callbacks/stamp
 $(CALLBACKS): lab/images/callbacks.txt $(VENV)

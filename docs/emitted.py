@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 def emit(default: Path, write_page: Callable[[], str], source: str, arguments: list[str] | None) -> int:
@@ -25,3 +25,14 @@ def emit(default: Path, write_page: Callable[[], str], source: str, arguments: l
         return 1
     given.page.write_text(wanted)
     return 0
+
+
+def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a table in Markdown; cells are Markdown already."""
+    lines = [headers, ("---",) * len(headers), *rows]
+    return "\n".join("| " + " | ".join(one.replace("\n\n", " ") for one in line) + " |" for line in lines)
+
+
+def cell(text: str) -> str:
+    """Return a text as one line that may stand in a table."""
+    return " ".join(text.split()).replace("|", "\\|")

@@ -17,7 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from docs.emitted import emit
+from docs.emitted import emit, table
+from docs.source import flat, words_below
 from trainplane import client, options
 from trainplane.client import errors
 from trainplane.client.types import (
@@ -25,7 +26,10 @@ from trainplane.client.types import (
     descriptions,
     initializers,
     jobs,
+    observation,
     outputs,
+    overview,
+    renderings,
     runtimes,
     secrets,
     templates,
@@ -34,7 +38,6 @@ from trainplane.client.types import (
 from trainplane.explain import explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from types import ModuleType
 
 PAGE = Path(__file__).parent / "sdk-reference.md"
@@ -46,7 +49,10 @@ TYPES = {
     "Runtimes": runtimes,
     "TrainJobs": jobs,
     "Descriptions": descriptions,
+    "Observations": observation,
+    "Overviews": overview,
     "Explanations": explanation,
+    "Renderings": renderings,
     "Templates": templates,
     "Backends": backends,
 }
@@ -80,7 +86,7 @@ def write_page() -> str:
         *_client(),
     ]
     for title, module in TYPES.items():
-        parts += [f"## {title}", _flat(_doc(module)), *_types(module)]
+        parts += [f"## {title}", flat(_doc(module)), *_types(module)]
     parts += [*_options(), *_functions(), *_errors()]
     page = "\n\n".join(part.strip() for part in parts if part.strip()) + "\n"
     missing = [name for name in (*client.__all__, *options.__all__) if f"`{name}`" not in page]
@@ -101,8 +107,8 @@ def _client() -> list[str]:
     blocking, asynchronous = client.TrainerClient, client.AsyncTrainerClient
     parts = [
         "## Client",
-        f"`TrainerClient`: {_flat(_doc(blocking))}",
-        f"`AsyncTrainerClient`: {_flat(_doc(asynchronous))}",
+        f"`TrainerClient`: {flat(_doc(blocking))}",
+        f"`AsyncTrainerClient`: {flat(_doc(asynchronous))}",
         "### Making one",
         _code(_signature("TrainerClient", blocking.__init__, result=False)),
         _words(_doc(blocking.__init__)),
@@ -134,7 +140,7 @@ def _types(module: ModuleType) -> list[str]:
         if name not in client.__all__:
             continue
         if isinstance(value, str):
-            parts.append(f"`{name}` is `{value}`. {_constant_words(module, name)}")
+            parts.append(f"`{name}` is `{value}`. {words_below(module)[name]}")
         elif isinstance(value, type):
             parts += _type(value)
     return parts
@@ -143,10 +149,10 @@ def _types(module: ModuleType) -> list[str]:
 def _type(kind: type) -> list[str]:
     parts = [f"### `{kind.__name__}`", _words(_doc(kind))]
     if issubclass(kind, Enum):
-        parts.append(_table(("member", "value"), [(f"`{one.name}`", f"`{one.value}`") for one in kind]))
+        parts.append(table(("member", "value"), [(f"`{one.name}`", f"`{one.value}`") for one in kind]))
     elif is_dataclass(kind):
         rows = [(f"`{one.name}`", _cell(one.kind), _cell(one.default), one.words) for one in _fields(kind)]
-        parts.append(_table(("field", "type", "default", ""), rows) if rows else "")
+        parts.append(table(("field", "type", "default", ""), rows) if rows else "")
     return parts
 
 
@@ -155,20 +161,9 @@ def _fields(kind: type) -> list[Field]:
     words: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if is_dataclass(base):
-            words |= _field_words(base)
+            words |= words_below(base)
     given: Any = kind
     return [Field(one.name, str(one.type), _default(one), words[one.name]) for one in fields(given) if one.init]
-
-
-def _field_words(kind: type) -> dict[str, str]:
-    """Return what stands below each field in the source."""
-    (node,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    body = node.body if isinstance(node, ast.ClassDef) else []
-    return {
-        statement.target.id: _flat(_string(after))
-        for statement, after in zip(body, [*body[1:], None], strict=True)
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-    }
 
 
 def _default(field: Any) -> str | None:
@@ -188,7 +183,7 @@ def _options() -> list[str]:
     own = [kind for kind in listed if issubclass(kind, options.Option) and kind is not options.Option]
     patches = [kind for kind in listed if not issubclass(kind, options.Option)]
     call = '`client.train(..., options=[Name("my-run"), Queue("team-a")])`'
-    about = f"{call}: options of the same kind add up. Yours are subclasses of `Option`: {_flat(_doc(options.Option))}"
+    about = f"{call}: options of the same kind add up. Yours are subclasses of `Option`: {flat(_doc(options.Option))}"
     parts = ["## Options", about]
     for kind in own:
         where = "on every backend" if len(kind.backends) > 1 else f"on {', '.join(kind.backends)} only"
@@ -217,13 +212,13 @@ def _functions() -> list[str]:
 def _errors() -> list[str]:
     kinds = [getattr(errors, name) for name in _in_order(errors) if name in client.__all__]
     rows = [_error_row(kind) for kind in kinds]
-    words = _flat(_doc(errors).rpartition("```")[2])
-    return ["## Errors", words, _table(("error", "", "is a", "whose", "retryable"), rows)]
+    words = flat(_doc(errors).rpartition("```")[2])
+    return ["## Errors", words, table(("error", "", "is a", "whose", "retryable"), rows)]
 
 
 def _error_row(kind: type[client.TrainplaneError]) -> tuple[str, ...]:
     bases = ", ".join(f"`{base.__name__}`" for base in kind.__bases__)
-    return f"`{kind.__name__}`", _flat(_doc(kind)), bases, kind.whose, "yes" if kind.retryable else ""
+    return f"`{kind.__name__}`", flat(_doc(kind)), bases, kind.whose, "yes" if kind.retryable else ""
 
 
 # -- source -----------------------------------------------------------------------------------------------------------
@@ -244,14 +239,6 @@ def _in_order(module: ModuleType) -> list[str]:
     return names
 
 
-def _constant_words(module: ModuleType, name: str) -> str:
-    body = ast.parse(inspect.getsource(module)).body
-    for statement, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.target) == name:
-            return _flat(_string(after))
-    return ""
-
-
 def _signature(name: str, function: Any, *, result: bool = True) -> str:
     """Return how a function is defined, an argument to a line if it is long; `result` says whether it has one."""
     signature = inspect.signature(function)
@@ -269,24 +256,13 @@ def _signature(name: str, function: Any, *, result: bool = True) -> str:
     return line if len(line) <= LINE else "\n".join([f"{name}(", *(f"    {one}," for one in arguments), end])
 
 
-def _string(statement: ast.stmt | None) -> str:
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-        return str(statement.value.value)
-    return ""
-
-
 # -- Markdown ---------------------------------------------------------------------------------------------------------
-
-
-def _flat(text: str) -> str:
-    """Return a text as one line for each paragraph."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))
 
 
 def _words(text: str) -> str:
     """Return a docstring as Markdown: its sections become lists."""
     head, *sections = _SECTION.split(text)
-    parts = [_flat(head)]
+    parts = [flat(head)]
     for title, body in zip(sections[::2], sections[1::2], strict=True):
         parts.append(f"{title}:\n{_items(textwrap.dedent(body.strip(chr(10))))}")
     return "\n\n".join(parts)
@@ -304,11 +280,6 @@ def _code(text: str) -> str:
 
 def _cell(code: str | None) -> str:
     return "" if code is None else f"`{code}`".replace("|", "\\|")
-
-
-def _table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [headers, ("---",) * len(headers), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("\n\n", " ") for cell in line) + " |" for line in lines)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -11,6 +12,24 @@ if TYPE_CHECKING:
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+class Fence(NamedTuple):
+    """A block of a page: the number is its place among the page's blocks of its language, from 1."""
+
+    language: str
+    number: int
+    text: str
+
+
+def fences(page: Path) -> list[Fence]:
+    """Return a page's blocks, in order."""
+    seen: Counter[str] = Counter()
+    found = []
+    for language, text in _FENCE.findall(page.read_text()):
+        seen[language] += 1
+        found.append(Fence(language, seen[language], text))
+    return found
+
+
 def blocks(page: Path, language: str) -> list[str]:
     """Return the texts of a page's blocks in a language, in order."""
-    return [found[2] for found in _FENCE.finditer(page.read_text()) if found[1] == language]
+    return [one.text for one in fences(page) if one.language == language]

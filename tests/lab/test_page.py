@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\d+\.\d+")
 
 def _commands() -> Iterator[tuple[str, list[str]]]:
     """Return each command with the lines that the page says it prints, for a cluster of the test's own name."""
-    (script,) = blocks(PAGE, "sh")
+    script, _ = blocks(PAGE, "sh")
     lines = script.splitlines()
     for number, line in enumerate(lines):
         if line.startswith(("#", "make ")):  # built already: this suite stands on it

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -80,7 +80,18 @@ def last_start(timeline: Sequence[Milestone], job: Tree) -> datetime | None:
     return max((one.time for one in timeline if one.stage in _STARTS), default=_made(job))
 
 
-def spans(timeline: Sequence[Milestone], job: Tree) -> list[tuple[Milestone, timedelta]]:
+class Reached(Protocol):
+    """Something that was reached at a time."""
+
+    @property
+    def time(self) -> datetime:
+        """When."""
+
+
+R = TypeVar("R", bound=Reached)
+
+
+def spans(timeline: Sequence[R], job: Tree) -> list[tuple[R, timedelta]]:
     """Return each stage with how long it took since the one before, from the TrainJob's creation on."""
     before = _made(job)
     found = []

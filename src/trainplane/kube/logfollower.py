@@ -165,6 +165,8 @@ class Follower(Generic[SinkT]):
     follow: bool = True
     tail: int | None = None
     """Only so many last lines of the present run, and nothing of the one before."""
+    since: str | None = None
+    """Only lines that are not older, as `sinceTime` says it: to the second."""
     backoff: Backoff = field(default_factory=lambda: Backoff(base=0.2, cap=10.0))
     """Waits between tries; `update` ends them early."""
     random: Random = field(default_factory=Random)
@@ -224,6 +226,17 @@ class Follower(Generic[SinkT]):
             await self._pause(wait)
         half = self._half
         await self.sink.close(half if half and self.sink.kept(half[0]).ended is None else None)
+
+    async def run_former(self) -> None:
+        """Read the run before the present one instead, where there is one and the kubelet still has it.
+
+        Raises what the API server says; a pod that is gone has none.
+        """
+        number = self.sink.state().run
+        if number:
+            with contextlib.suppress(NotFoundError):
+                await self._read_former(number - 1)
+        await self.sink.close(None)
 
     async def _step(self) -> float | None:
         """Read what there is to read; return the seconds after which to look again, None to wait for a change."""
@@ -301,7 +314,7 @@ class Follower(Generic[SinkT]):
             self.container,
             follow=follow,
             previous=previous,
-            since=None if newest is None else since_time(newest),
+            since=self.since if newest is None else since_time(newest),
             tail=self.tail if newest is None else None,
         )
         self._half = None

@@ -1,7 +1,7 @@
 """Where a TrainJob stands, in one word, and why, in another. Pure.
 
     Suspended    spec.suspend holds it back
-    Queued       so does Kueue, until there is quota
+    Queued       Kueue holds it back, until there is quota
     Pending      it may run, and its pods are not ready yet
     Running      pods are ready
     Restarting   something went wrong, and it is tried again

@@ -7,7 +7,9 @@
     Pulled        every container of theirs was started, for which its image had to be there
     Running       every pod of the training is ready, or was
     FirstStep     it reported progress for the first time
-    Restarted     all pods began anew; PodRestarted: some did. Suspended, Resumed: by its queue or its user
+    Restarted     all pods began anew
+    PodRestarted  some did
+    Suspended, Resumed  by its queue or its user
     Succeeded, Failed
 
 A stage is told once, by the time that whoever made it true wrote down: the scheduler, a kubelet, Kueue. What happens

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import importlib.util
-import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,16 +42,6 @@ def test_nobody_has_tried_it(statement: str) -> None:
     folder, word = UNTRIED[statement]
     files = [path for path in folder.rglob("*") if path.suffix in {".py", ".yaml", ".ipynb"}]
     assert [path for path in files if TABLE.parent / "documents" not in path.parents and word in path.read_text()] == []
-
-
-# -- 21 ---------------------------------------------------------------------------------------------------------------
-
-
-@needs_documents
-def test_pages_are_not_there_by_their_names() -> None:
-    named = {Path(name).name for one in _waiting(21, "row") for name in re.findall(r"^references/\S+\.md", one.text)}
-    assert len(named) == 6
-    assert {path.name for path in (ROOT / "docs").rglob("*.md")} & named == {"troubleshooting.md"}
 
 
 # -- 22 ---------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainplane.client.errors import NotFoundError
 from trainplane.client.types.jobs import Cause, Event, LogLine, Step, TrainJob
+from trainplane.client.types.overview import Overview
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class FakeBackend:
         self.answer: Tree | None = None
         self.events: list[Event] = []
         self.facts: Facts | None = None
+        self.runtime: Tree | None = None
+        self.documents: dict[str, Tree] = {}
+        self.overview = Overview()
 
     @property
     def kind(self) -> BackendKind:
@@ -69,6 +73,19 @@ class FakeBackend:
 
     async def get_runtime(self, name: str) -> Runtime:
         return a_runtime(name=name)
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        if self.runtime is None:
+            raise NotFoundError(f"there is no runtime {job['spec']['runtimeRef']['name']}")
+        return self.runtime
+
+    async def get_document(self, name: str) -> Tree:
+        if name not in self.documents:
+            raise NotFoundError(f"there is no TrainJob {name}")
+        return self.documents[name]
+
+    async def restart_job(self, name: str) -> None:
+        self.calls.append(("restart_job", name))
 
     async def submit(self, job: Tree) -> str:
         self.calls.append(("submit", job))
@@ -97,8 +114,16 @@ class FakeBackend:
             self.open_watches -= 1
 
     async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None,
+        *,
+        follow: bool,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
+        del since, previous
         self.calls.append(("read_logs", name, steps, follow, tail))
         for line in self.lines[-tail:] if tail else self.lines:
             if steps is None or line.step in steps:
@@ -126,6 +151,10 @@ class FakeBackend:
     async def explain_queue(self, name: str) -> Tree | None:
         self.calls.append(("explain_queue", name))
         return self.answer
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        self.calls.append(("survey", whole))
+        return self.overview
 
     async def close(self) -> None:
         self.closed = True

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("tests/**/*.md")]
+)
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 _CODE = re.compile(r"`([^`\n]+)`|^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -35,7 +37,9 @@ def test_make_knows_the_targets(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_python_has_the_modules(page: Path) -> None:
     named = {
-        name for line in code(page) for name in re.findall(r"python3? -m ((?:trainplane|lab|release)[\w.]*)", line)
+        name
+        for line in code(page)
+        for name in re.findall(r"python3? -m ((?:trainplane|lab|release|benchmarks|tests|docs)[\w.]*)", line)
     }
     assert [name for name in sorted(named) if importlib.util.find_spec(name) is None] == []
 

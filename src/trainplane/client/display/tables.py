@@ -37,10 +37,11 @@ class Table:
         return cls(tuple(used), tuple(tuple(_one_line(row[header]) for header in used) for row in listed))
 
 
-def jobs_table(jobs: Sequence[TrainJob], now: datetime) -> Table:
-    """Return a row for each TrainJob."""
+def jobs_table(jobs: Sequence[TrainJob], now: datetime, *, namespaces: bool = False, wide: bool = False) -> Table:
+    """Return a row for each TrainJob; on demand with its namespace, and with more than fits most terminals."""
     return Table.of(
         {
+            "namespace": job.namespace if namespaces else "",
             "name": job.name,
             STATUS: job.status,
             "runtime": job.runtime.name,
@@ -50,6 +51,8 @@ def jobs_table(jobs: Sequence[TrainJob], now: datetime) -> Table:
             "took": duration(age(job, now)) if job.finished else "",
             "queue": job.queue or "",
             "cluster": job.cluster or "",
+            "created": f"{job.creation_timestamp:%Y-%m-%dT%H:%M:%SZ}" if wide else "",
+            "machines": ",".join(sorted({step.node for step in job.steps if step.node})) if wide else "",
             "why": blame(job.cause) if job.cause else "",
         }
         for job in jobs
@@ -72,8 +75,8 @@ def steps_table(steps: Sequence[Step]) -> Table:
     )
 
 
-def runtimes_table(runtimes: Sequence[Runtime]) -> Table:
-    """Return a row for each runtime."""
+def runtimes_table(runtimes: Sequence[Runtime], *, wide: bool = False) -> Table:
+    """Return a row for each runtime; `wide`: with its image."""
     return Table.of(
         {
             "name": runtime.name,
@@ -83,6 +86,7 @@ def runtimes_table(runtimes: Sequence[Runtime]) -> Table:
             "devices": devices(runtime.trainer.device, runtime.trainer.device_count),
             "model": runtime.pretrained_model or "",
             "scope": _SCOPES.get(runtime.kind, ""),
+            "image": runtime.trainer.image if wide else "",
             "note": "deprecated: choose another" if runtime.deprecated else "",
         }
         for runtime in runtimes

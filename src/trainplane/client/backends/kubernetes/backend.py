@@ -12,15 +12,19 @@ from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.collecting import Collector
 from trainplane.client.backends.kubernetes.failures import translated
 from trainplane.client.backends.kubernetes.hub import Hub
-from trainplane.client.backends.kubernetes.logs import Reading, Wanted
+from trainplane.client.backends.kubernetes.logs import Reading
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
+from trainplane.client.backends.kubernetes.replacing import MANAGER, replace, retrying, scaling
+from trainplane.client.backends.kubernetes.runtime_kind import names_kind, with_kind, with_open_kind
+from trainplane.client.backends.kubernetes.surveying import Survey
+from trainplane.client.backends.kubernetes.wanted import Wanted
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.history import read_history
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.reading.runtimes import read_runtime
 from trainplane.client.reading.timeline import read_timeline
+from trainplane.client.together import together
 from trainplane.client.types.runtimes import RuntimeKind
 from trainplane.explain.facts import Facts
 from trainplane.explain.faults import kept_fault
@@ -30,18 +34,23 @@ from trainplane.explain.standing import is_dispatched
 from trainplane.kube import errors as kube
 from trainplane.kube.client import Client
 from trainplane.kube.clock import SystemClock
+from trainplane.kube.codec import key_of
 from trainplane.kube.loading import load_config
+from trainplane.kube.resource import Key
 from trainplane.kube.transport import TransportSettings
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from datetime import datetime
 
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.kubernetes.replacing import Change
     from trainplane.client.reading.history import Points
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
@@ -78,38 +87,61 @@ class KubernetesBackend:
 
     async def list_runtimes(self) -> list[Runtime]:
         """Return the runtimes, by name: a namespace's in place of the cluster's of the same name."""
+        found: dict[str, Runtime] = {}
+        for kind, trees_ in (await self._runtime_trees()).items():
+            found |= _runtimes(trees_, kind)
+        return [found[name] for name in sorted(found)]
+
+    async def list_runtime_documents(self) -> list[Tree]:
+        """Return the runtimes as the API server has them, the cluster's first."""
+        return [
+            {"apiVersion": names.API_VERSION, "kind": kind.value, **tree}
+            for kind, trees_ in (await self._runtime_trees()).items()
+            for tree in trees_
+        ]
+
+    async def _runtime_trees(self) -> dict[RuntimeKind, list[Tree]]:
         with translated("runtimes cannot be listed"):
             shared, own = await asyncio.gather(
                 self._client.list_all(CLUSTER_TRAINING_RUNTIMES, limit=0),
                 self._client.list_all(TRAINING_RUNTIMES, self.namespace, limit=0),
+                return_exceptions=True,
             )
-        found = _runtimes(shared, RuntimeKind.CLUSTER_TRAINING_RUNTIME)
-        found |= _runtimes(own, RuntimeKind.TRAINING_RUNTIME)
-        return [found[name] for name in sorted(found)]
+            shared, own = _allowed(shared, own)
+        return {RuntimeKind.CLUSTER_TRAINING_RUNTIME: shared, RuntimeKind.TRAINING_RUNTIME: own}
 
     async def get_runtime(self, name: str) -> Runtime:
         """Return a runtime: the namespace's, else the cluster's."""
-        missing = (
-            f"there is no runtime {name}, neither of namespace {self.namespace} nor of the cluster: list_runtimes() "
-            "says which there are"
-        )
-        with translated(f"runtime {name} cannot be read", missing=missing):
-            try:
-                tree = await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
-            except kube.NotFoundError:
-                tree = await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
-        return read_runtime(tree)
+        return read_runtime(await self.runtime_document({"spec": {"runtimeRef": {"name": name}}}))
 
     async def _runtime_of(self, job: Tree) -> Runtime | None:
         """Return the runtime that a TrainJob names; None if it is gone, or cannot be read."""
-        ref = trees.get(job, "spec", "runtimeRef") or {}
-        name = str(ref.get("name") or "")
         try:
-            if ref.get("kind") == names.TRAINING_RUNTIME:
-                return read_runtime(await self._client.get(TRAINING_RUNTIMES, name, self.namespace))
-            return read_runtime(await self._client.get(CLUSTER_TRAINING_RUNTIMES, name))
+            return read_runtime(await self._named_runtime(job))
         except (kube.ApiError, InvalidError, ValueError):
             return None
+
+    async def _named_runtime(self, job: Tree) -> Tree:
+        ref = trees.get(job, "spec", "runtimeRef") or {}
+        name = str(ref.get("name") or "")
+        if ref.get("kind") == names.TRAINING_RUNTIME:
+            return await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
+        return await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the runtime that a TrainJob's document names, as it is now; by name alone the namespace's first."""
+        ref = trees.get(job, "spec", "runtimeRef") or {}
+        missing = (
+            f"there is no {ref.get('kind') or 'runtime'} {ref.get('name')}, neither of namespace {self.namespace} nor "
+            "of the cluster: list_runtimes() says which there are"
+        )
+        with translated(f"runtime {ref.get('name')} cannot be read", missing=missing):
+            if not names_kind(job):
+                try:
+                    return await self._named_runtime(with_kind(job, names.TRAINING_RUNTIME))
+                except kube.NotFoundError:
+                    pass
+            return await self._named_runtime(job)
 
     # -- what changes things --------------------------------------------------------------------------------------
 
@@ -117,18 +149,18 @@ class KubernetesBackend:
         """Create a TrainJob; returns its name.
 
         A runtime by name alone may be the namespace's or the cluster's: our operator is asked to choose (see
-        `_with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
+        `with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
         is named in a second request.
         """
         name = str(trees.get(job, "metadata", "name"))
         with translated(f"TrainJob {name} cannot be created"):
             try:
-                created = await self._create(_with_open_kind(job))
+                created = await self._create(with_open_kind(job))
             except (kube.ForbiddenError, kube.InvalidError) as refusal:
-                if _names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
+                if names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
                     raise
                 try:
-                    created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
+                    created = await self._create(with_kind(job, names.TRAINING_RUNTIME))
                 except kube.ApiError as second:
                     raise (refusal if await self._lacks(TRAINING_RUNTIMES, job) else second) from None
         _say_if_not_queued(created)
@@ -165,9 +197,25 @@ class KubernetesBackend:
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob start again with another number of nodes."""
-        options: Any = {"clock": self._clock, "create": self._create, "nodes_of": self._nodes_of}
+
+        async def is_done(job: Tree) -> bool:
+            return await self._nodes_of(job) == num_nodes
+
         with translated(f"TrainJob {name} cannot be scaled to {num_nodes}", missing=self._missing(name)):
-            await replace(self._client, self.namespace, name, num_nodes, **options)
+            await self._replace(name, scaling(num_nodes), is_done)
+
+    async def restart_job(self, name: str) -> None:
+        """Create a TrainJob that is over again, in its place."""
+
+        async def is_done(_: Tree) -> bool:
+            return False
+
+        with translated(f"TrainJob {name} cannot be retried", missing=self._missing(name)):
+            await self._replace(name, retrying(), is_done)
+
+    async def _replace(self, name: str, change: Change, is_done: Callable[[Tree], Awaitable[bool]]) -> None:
+        options: Any = {"clock": self._clock, "create": self._create, "is_done": is_done}
+        await replace(self._client, self.namespace, name, change, **options)
 
     async def _nodes_of(self, job: Tree) -> int | None:
         """Return how many nodes a TrainJob has; None where neither it nor a runtime says so."""
@@ -184,31 +232,56 @@ class KubernetesBackend:
 
     # -- what is seen ---------------------------------------------------------------------------------------------
 
-    async def list_jobs(self, runtime: str | None = None) -> list[TrainJob]:
+    async def list_jobs(
+        self, runtime: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> list[TrainJob]:
         """Return the TrainJobs, oldest first: one request for them, and one for their pods.
 
         On a hub, what is dispatched is asked of the hub view in place of pods, or beside them where there are both.
+
+        Args:
+            runtime: only those that run on it.
+            labels: only those that a selector of Kubernetes chooses, such as `team=vision`.
+            everywhere: of every namespace, in place of the backend's own.
         """
+        namespace = None if everywhere else self.namespace
         with translated("TrainJobs cannot be listed"):
-            jobs = await self._client.list_all(TRAIN_JOBS, self.namespace, limit=0)
-            if runtime is not None:
-                jobs = [job for job in jobs if trees.get(job, "spec", "runtimeRef", "name") == runtime]
+            jobs = await self._documents(namespace, runtime, labels)
             local = not all(map(is_dispatched, jobs))
-            pods, views = await asyncio.gather(
-                self._client.list_all(PODS, self.namespace, labels=names.LABEL_JOBSET_NAME, limit=0)
+            pods, views = await together(
+                self._client.list_all(PODS, namespace, labels=names.LABEL_JOBSET_NAME, limit=0)
                 if local
                 else _nothing([]),
-                self._hub.views() if any(map(is_dispatched, jobs)) else _nothing({}),
+                self._hub.views(namespace) if any(map(is_dispatched, jobs)) else _nothing({}),
             )
-        by_job: dict[str, list[Tree]] = {}
+        by_job: dict[Key, list[Tree]] = {}
         for pod in pods:
-            by_job.setdefault(job_of(pod) or "", []).append(pod)
+            by_job.setdefault(Key(key_of(pod).namespace, job_of(pod) or ""), []).append(pod)
         found = [
-            read_job(job, pods_of(job, by_job.get(name, ())), runtime=None, view=views.get(name))
-            for job in jobs
-            if (name := str(trees.get(job, "metadata", "name")))
+            read_job(job, pods_of(job, by_job.get(key, ())), runtime=None, view=views.get(key))
+            for key, job in ((key_of(job), job) for job in jobs)
         ]
-        return sorted(found, key=lambda job: (job.creation_timestamp, job.name))
+        return sorted(found, key=lambda job: (job.creation_timestamp, job.namespace, job.name))
+
+    async def list_documents(
+        self, runtime: str | None = None, *, labels: str | None = None, everywhere: bool = False
+    ) -> list[Tree]:
+        """Return the TrainJobs as the API server has them; chosen as in `list_jobs`."""
+        with translated("TrainJobs cannot be listed"):
+            found = await self._documents(None if everywhere else self.namespace, runtime, labels)
+        return [{"apiVersion": TRAIN_JOBS.api_version, "kind": TRAIN_JOBS.kind, **tree} for tree in found]
+
+    async def _documents(self, namespace: str | None, runtime: str | None, labels: str | None) -> list[Tree]:
+        found: list[Tree] = await self._client.list_all(TRAIN_JOBS, namespace, labels=labels, limit=0)
+        if runtime is None:
+            return found
+        return [job for job in found if trees.get(job, "spec", "runtimeRef", "name") == runtime]
+
+    async def get_document(self, name: str) -> Tree:
+        """Return a TrainJob as the API server has it."""
+        with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
+            found: Tree = await self._client.get(TRAIN_JOBS, name, self.namespace)
+        return found
 
     async def get_job(self, name: str) -> TrainJob:
         """Return a TrainJob: itself, its pods, its runtime.
@@ -253,10 +326,17 @@ class KubernetesBackend:
                 await mirror.wait(news)
 
     async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self,
+        name: str,
+        steps: Sequence[str] | None,
+        *,
+        follow: bool,
+        tail: int | None = None,
+        since: datetime | None = None,
+        previous: bool = False,
     ) -> AsyncGenerator[LogLine, None]:
         """Yield what the steps printed, merged in the order of time; `tail`: only the last lines of each step."""
-        wanted = Wanted(None if steps is None else frozenset(steps), tail)
+        wanted = Wanted(None if steps is None else frozenset(steps), tail, since, previous)
         reading = Reading(self._client, self._hub, self.namespace, self._clock)
         if follow:
             lines = reading.follow(name, wanted)
@@ -268,7 +348,8 @@ class KubernetesBackend:
             lines = reading.now(job, pods, wanted)
         async with aclosing(lines):
             async for line in lines:
-                yield line
+                if wanted.has_line(line):
+                    yield line
 
     async def list_events(self, name: str) -> list[Event]:
         """Return what happened to the TrainJob and to what it is made of, in the order of time."""
@@ -280,7 +361,7 @@ class KubernetesBackend:
         """Return all that is known of the TrainJob, with the last lines of its steps."""
         with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
             job, pods, view = await self._look(name)
-            events, queue = await asyncio.gather(
+            events, queue = await together(
                 self._events(job, pods), self._hub.queue(name) if is_held(job, view) else _nothing(None)
             )
             reading = Reading(self._client, self._hub, self.namespace, self._clock)
@@ -290,6 +371,10 @@ class KubernetesBackend:
         """Return why the TrainJob is queued, as the hub's API answers; None where there is no such API."""
         return await self._hub.queue(name)
 
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Return the cluster at a glance, as far as the caller may see it."""
+        return await Survey(self._client, self.namespace, whole=whole).look()
+
     async def close(self) -> None:
         """Close every connection."""
         if self._own:
@@ -298,7 +383,7 @@ class KubernetesBackend:
     async def _look(self, name: str) -> tuple[Tree, list[Tree], Tree | None]:
         """Return a TrainJob, its pods and, if it is dispatched, the hub's view of it."""
         labels = {names.LABEL_JOBSET_NAME: name}
-        job, pods = await asyncio.gather(
+        job, pods = await together(
             self._client.get(TRAIN_JOBS, name, self.namespace),
             self._client.list_all(PODS, self.namespace, labels=labels, limit=0),
         )
@@ -327,6 +412,16 @@ def _cluster(config: KubernetesBackendConfig) -> Any:
         raise InvalidError(f"{error}. To run on this machine, give LocalProcessBackendConfig()") from error
 
 
+def _allowed(*answers: list[Tree] | BaseException) -> list[list[Tree]]:
+    """Return lists, empty where the caller may not see one, which is logged; raises if none may be seen, and else."""
+    failed = [one for one in answers if isinstance(one, BaseException)]
+    for one in failed:
+        if not isinstance(one, kube.ForbiddenError) or len(failed) == len(answers):
+            raise one
+        _log.warning("not all runtimes are shown: %s", one)
+    return [[] if isinstance(one, BaseException) else one for one in answers]
+
+
 async def _nothing(value: Any) -> Any:
     return value
 
@@ -353,25 +448,3 @@ def _say_if_not_queued(created: Tree) -> None:
             trees.get(created, "metadata", "name"),
             queue,
         )
-
-
-def _with_kind(job: Tree, kind: str) -> Tree:
-    return trees.put(job, "spec", "runtimeRef", "kind", value=kind)  # type: ignore[no-any-return] # a tree stays one
-
-
-def _with_open_kind(job: Tree) -> Tree:
-    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say which.
-
-    Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
-    does not know the annotation takes what the kind says.
-    """
-    if _names_kind(job):
-        return job
-    annotations = {**(trees.get(job, "metadata", "annotations") or {})}
-    annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
-    marked = trees.put(job, "metadata", "annotations", value=annotations)
-    return _with_kind(marked, names.CLUSTER_TRAINING_RUNTIME)
-
-
-def _names_kind(job: Tree) -> bool:
-    return bool(trees.get(job, "spec", "runtimeRef", "kind"))

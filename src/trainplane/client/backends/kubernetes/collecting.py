@@ -15,7 +15,7 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.logs import Wanted
+from trainplane.client.backends.kubernetes.wanted import Wanted
 from trainplane.client.errors import TrainplaneError
 from trainplane.explain.facts import MOST_LOGS, Facts, Line
 from trainplane.explain.logs import SEARCHED_LINES

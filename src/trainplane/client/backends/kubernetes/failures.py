@@ -64,6 +64,12 @@ def _not_allowed(error: kube.ApiError, words: str) -> str | None:
     return f"you may not {rule['verb']} {rule['resource']} here: ask an admin for a role that allows it"
 
 
+def silent_webhook(error: kube.ApiError) -> str | None:
+    """Return the webhook that the API server could not ask, if that is why it refused."""
+    found = _NO_WEBHOOK.search(error.message)
+    return found["name"] if found else None
+
+
 def _does_not_answer(webhook: str) -> str:
     """Return what to do about a webhook that the API server cannot ask; ours are the operator's."""
     if not webhook.endswith(f".{names.GROUP}"):
@@ -87,8 +93,8 @@ def _answered(error: kube.ApiError, what: str, missing: str | None) -> errors.Tr
         return errors.ForbiddenError(f"{what}: {refusal} ({words})")
     if isinstance(error, kube.AlreadyExistsError):
         return errors.RefusedError(f"{what}: there is one of that name already: choose another, or delete it ({words})")
-    away = _NO_WEBHOOK.search(words)
+    away = silent_webhook(error)
     if away or (error.retryable and not isinstance(error, kube.ConflictError)):
-        why = _does_not_answer(away["name"]) if away else f"the cluster cannot do that now: {words}"
+        why = _does_not_answer(away) if away else f"the cluster cannot do that now: {words}"
         return errors.UnreachableError(f"{what}: {why}")
     return errors.RefusedError(f"{what}: {words}")

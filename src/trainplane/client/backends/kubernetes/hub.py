@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from trainplane.api import tree as trees
 from trainplane.client.backends.kubernetes.failures import is_unknown_resource, translate
 from trainplane.client.errors import UnsupportedError
+from trainplane.client.together import together
+from trainplane.kube.codec import key_of
 from trainplane.kube.errors import ApiError, KubeError, NotFoundError
+from trainplane.kube.resource import Key
 from trainplane.resources import HUB_TRAIN_JOBS
 
 if TYPE_CHECKING:
@@ -32,13 +33,14 @@ class Hub:
         """Return the view of a TrainJob."""
         return await self._ask(name)
 
-    async def views(self) -> dict[str, Tree]:
-        """Return the views of all TrainJobs, by name."""
+    async def views(self, namespace: str | None) -> dict[Key, Tree]:
+        """Return the views of all TrainJobs of a namespace, or of all."""
         try:
-            found = await self._client.list_all(HUB_TRAIN_JOBS, self.namespace, limit=0)
+            found = await self._client.list_all(HUB_TRAIN_JOBS, namespace, limit=0)
         except ApiError:
             return {}
-        return {str(trees.get(view, "metadata", "name")): view for view in found}
+        keys = map(key_of, found)
+        return {Key(namespace or key.namespace, key.name): view for key, view in zip(keys, found, strict=True)}
 
     async def pods(self, name: str) -> list[Tree] | None:
         """Return the pods of a TrainJob, also those that are gone, as last seen."""
@@ -46,7 +48,7 @@ class Hub:
 
     async def look(self, name: str) -> tuple[Tree | None, list[Tree]]:
         """Return view and pods of a TrainJob, as far as they can be had."""
-        view, pods = await asyncio.gather(self.view(name), self.pods(name))
+        view, pods = await together(self.view(name), self.pods(name))
         return view, pods or []
 
     async def events(self, name: str) -> list[Tree] | None:

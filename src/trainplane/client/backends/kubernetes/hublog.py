@@ -11,6 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.client.backends.kubernetes.podlog import BACKOFF, TRIES
+from trainplane.client.backends.kubernetes.wanted import ALL
 from trainplane.kube.containerlogs import Resumption, Splitter, nanoseconds
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError, UnauthorizedError
 from trainplane.kube.query import with_query
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trainplane.client.backends.kubernetes.merging import LogStream
+    from trainplane.client.backends.kubernetes.wanted import Wanted
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -57,16 +59,18 @@ class RankLog:
         number: int,
         follow: bool,
         is_over: Callable[[], bool],
-        tail: int | None = None,
+        wanted: Wanted = ALL,
     ) -> None:
         self._client = client
         self._path = path
         self._query = {"step": role, "rank": str(number), "timestamps": "true"}
+        if wanted.previous:
+            self._query["previous"] = "true"
         self._source = source
         self._clock = clock
         self._follow = follow
         self._is_over = is_over
-        self._tail = tail
+        self._wanted = wanted
         self._recent: deque[bytes] = deque()
         self._newest: int | None = None
         self._random = Random()  # noqa: S311 jitter is no secret
@@ -103,8 +107,11 @@ class RankLog:
         if self._newest is not None:
             behind = self._clock.now().timestamp() - self._newest / _SECOND
             query["sinceSeconds"] = str(max(0, int(behind)) + MARGIN_SECONDS)
-        elif self._tail is not None:
-            query["tailLines"] = str(self._tail)
+        elif self._wanted.since is not None:
+            behind = (self._clock.now() - self._wanted.since).total_seconds()
+            query["sinceSeconds"] = str(max(0, int(behind)) + MARGIN_SECONDS)
+        if self._newest is None and self._wanted.tail is not None:
+            query["tailLines"] = str(self._wanted.tail)
         read = _Read(Resumption(self._recent), self._newest)
         splitter = Splitter()
         self._source.connect()

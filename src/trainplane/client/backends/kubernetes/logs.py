@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.hub import Hub
     from trainplane.client.backends.kubernetes.merging import LogStream
+    from trainplane.client.backends.kubernetes.wanted import Wanted
     from trainplane.client.types.jobs import LogLine
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
@@ -44,20 +45,6 @@ LINGER_SECONDS: Final = 10.0
 """Seconds that a pod is still read after its TrainJob is over or it was deleted."""
 STREAMS: Final = 128
 """Logs that are read at once where they are not followed."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked for."""
-
-    steps: frozenset[str] | None
-    """None: all."""
-    tail: int | None = None
-    """Only so many last lines of each step."""
-
-    def has(self, step: str) -> bool:
-        """Return whether a step is asked for."""
-        return self.steps is None or step in self.steps
 
 
 @dataclass(frozen=True)
@@ -97,7 +84,7 @@ class Reading:
         called = name_places(pods, job)
         if is_dispatched(job):
             name = str(trees.get(job, "metadata", "name"))
-            options: dict[str, Any] = {"follow": False, "is_over": lambda: True, "tail": wanted.tail}
+            options: dict[str, Any] = {"follow": False, "is_over": lambda: True, "wanted": wanted}
             return [
                 self.rank(name, place, merger.source(called[place]), number=number, **options)
                 for place, number in number_places(pods).items()
@@ -105,7 +92,7 @@ class Reading:
             ]
         steps = [(called[place], pod) for pod in sorted(pods, key=created) if (place := index_of(pod))]
         return [
-            PodLog(self.client, pod, merger.source(step), self.clock, follow=False, tail=wanted.tail)
+            PodLog(self.client, pod, merger.source(step), self.clock, follow=False, wanted=wanted)
             for step, pod in steps
             if wanted.has(step)
         ]
@@ -191,7 +178,7 @@ class _Following:
                 continue
             reading = self._reading
             source = self._merger.source(called[place])
-            self._start(uid, PodLog(reading.client, pod, source, reading.clock, follow=True, tail=self._wanted.tail))
+            self._start(uid, PodLog(reading.client, pod, source, reading.clock, follow=True, wanted=self._wanted))
         for uid in self._readers.keys() - present:
             self._finish(uid)
 
@@ -205,7 +192,7 @@ class _Following:
                     number=number,
                     follow=True,
                     is_over=lambda: self._mirror.is_over,
-                    tail=self._wanted.tail,
+                    wanted=self._wanted,
                 )
                 self._start(place, reader)
 

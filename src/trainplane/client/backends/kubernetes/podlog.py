@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from datetime import UTC
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
+from trainplane.client.backends.kubernetes.wanted import ALL
 from trainplane.explain.pods import ENDED, container_name, container_status, name_of, phase_of
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.containerlogs import nanoseconds, resumed_from
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.kubernetes.merging import LogStream
+    from trainplane.client.backends.kubernetes.wanted import Wanted
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
@@ -64,15 +67,24 @@ class PodLog(Sink):
     """Reads one pod into a source; `update` and `finish` tell it what becomes of the pod and its TrainJob."""
 
     def __init__(
-        self, client: Client, pod: Tree, source: LogStream, clock: Clock, *, follow: bool, tail: int | None = None
+        self, client: Client, pod: Tree, source: LogStream, clock: Clock, *, follow: bool, wanted: Wanted = ALL
     ) -> None:
         self._pod = pod
         self._source = source
         self._key = Key(str(trees.get(pod, "metadata", "namespace")), name_of(pod))
         self._container = container_name(pod)
         self._runs: dict[int, Run] = {}
+        self._former = wanted.previous
         self._follower = Follower(
-            self, self._key, self._container, lambda: client, clock, follow=follow, tail=tail, backoff=BACKOFF
+            self,
+            self._key,
+            self._container,
+            lambda: client,
+            clock,
+            follow=follow,
+            tail=wanted.tail,
+            since=f"{wanted.since.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if wanted.since else None,
+            backoff=BACKOFF,
         )
 
     def update(self, pod: Tree) -> None:
@@ -87,7 +99,7 @@ class PodLog(Sink):
     async def run(self) -> None:
         """Read until nothing more can come. Raises ForbiddenError and UnauthorizedError; without `follow`, all."""
         try:
-            await self._follower.run()
+            await (self._follower.run_former() if self._former else self._follower.run())
         finally:
             self._source.end()
 

@@ -66,10 +66,11 @@ class LogWriter:
 class LogReader:
     """Reads lines as they come."""
 
-    def __init__(self, path: Path, steps: Collection[str] | None) -> None:
-        """Read a file that may not be there yet; `steps` are the wanted ones, None for all."""
+    def __init__(self, path: Path, steps: Collection[str] | None, since: datetime | None = None) -> None:
+        """Read a file that may not be there yet; `steps` are the wanted ones, None for all; none older than `since`."""
         self._path = path
         self._steps = steps
+        self._since = since
         self._file: BinaryIO | None = None
         self._begun = b""
 
@@ -86,8 +87,11 @@ class LogReader:
                 time, _, rest = line.partition(b" ")
                 step, _, text = rest.partition(b" ")
                 name = step.decode()
-                if self._steps is None or name in self._steps:
-                    yield read_line(name, time + b" " + text)
+                if self._steps is not None and name not in self._steps:
+                    continue
+                read = read_line(name, time + b" " + text)
+                if self._since is None or read.time is None or read.time >= self._since:
+                    yield read
 
     def read_last(self, count: int) -> list[LogLine]:
         """Return the last so many lines of each step, in the order of time, and go on behind them."""

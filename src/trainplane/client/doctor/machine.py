@@ -1,0 +1,33 @@
+"""What the doctor looks at on this machine: Python, a container engine, PyTorch. Starts nothing but `docker info`."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+
+from trainplane.client.doctor.facts import Machine
+from trainplane.client.errors import TrainplaneError
+
+
+def look_here() -> Machine:
+    """Return what this machine has. An engine that does not answer is waited for, for seconds."""
+    engine, trouble = _engine() if sys.platform == "linux" else ("", "")
+    return Machine(
+        python=sys.version_info[:2],
+        system=platform.system(),
+        engine=engine,
+        engine_trouble=trouble,
+        torch=importlib.util.find_spec("torch") is not None,
+    )
+
+
+def _engine() -> tuple[str, str]:
+    """Return the engine that answers, else what is wrong with each. Only Linux has what these modules import."""
+    from trainplane.client.backends.container.engine import find_engine  # noqa: PLC0415
+    from trainplane.client.types.backends import ContainerBackendConfig  # noqa: PLC0415
+
+    try:
+        return find_engine(ContainerBackendConfig()).name, ""
+    except (TrainplaneError, OSError) as error:
+        return "", str(error)
