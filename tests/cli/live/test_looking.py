@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,6 @@ from tests.sdk.kubernetes.stage import runtime, train_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from lab.cluster import Cluster
 
@@ -59,7 +59,7 @@ def test_what_a_tenant_may_not_is_told_in_a_line(tenant: Tenant) -> None:
 
 
 def test_kubectl_has_it_as_a_plugin(tenant: Tenant) -> None:
-    path = {"PATH": f"{SCRIPTS}:{binary('kubectl').parent}:/usr/bin:/bin"}
+    path = {"PATH": f"{SCRIPTS}:{Path(binary('kubectl')).parent}:/usr/bin:/bin"}
     words = [binary("kubectl"), "trainjob", "list", "-o", "name"]
     done = subprocess.run(words, capture_output=True, text=True, env=tenant.environment(**path), check=True)
     assert "trainjob.trainer.kubeflow.org/mnist\n" in done.stdout

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.cli.tenant import SCRIPTS
+from tests.sdk.kubernetes.stage import runtime
 from trainplane.cli.commands import COMMANDS
 from trainplane.kube.client import Client
 from trainplane.kube.loading import load_config
@@ -37,7 +38,7 @@ def median(times: int, run: Callable[[], object]) -> float:
 
 
 def test_help_is_there_at_once(report: SuiteReport) -> None:
-    words = [SCRIPTS / "trainplane", "--help"]
+    words = [str(SCRIPTS / "trainplane"), "--help"]
     seconds = median(5, lambda: subprocess.run(words, capture_output=True, check=True))
     report.figure("help_s", seconds)
     report.figure("commands", len(COMMANDS))
@@ -46,6 +47,7 @@ def test_help_is_there_at_once(report: SuiteReport) -> None:
 
 def test_a_list_of_a_thousand_jobs(tenant: Tenant, report: SuiteReport) -> None:
     """They are dispatched, so that no pod has to run for a figure of reading."""
+    tenant.apply(runtime("shell", "true"))
     asyncio.run(_create(tenant))
     assert len(tenant.run("list", "-o", "name").splitlines()) == JOBS
     seconds = median(3, lambda: tenant.run("list"))
