@@ -1,53 +1,53 @@
-"""The command line: `trainplane COMMAND`. One file per command; heavy imports stay inside commands.
+"""The command line: `trainplane COMMAND`, or `kubectl trainjob COMMAND`. One file per command.
 
-Each command's file has `add(commands)`, which declares its arguments, and `run(arguments) -> int`, which does the work
-and returns the exit code: 0 all is well, 1 something was found, 2 the command line is wrong, or what it names (hub,
-file) cannot be read. Programs read `--output json`; the text is for people and may change.
+`commands` has the table of all; `app` makes Typer's tree of it, in which a command's file is imported when it is run.
+Such a file has one function, `command`: its parameters are the arguments, its docstring is the help, and it returns the
+exit code: 0 all is well; 1 something is wrong with what was asked about; 2 the command line is wrong, or what it names
+cannot be read. Programs read `--output json`; the text is for people and may change.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING
 
-from trainplane.cli import bundle, explain, fleet_check, fleet_sync, migrate, runtime_check, version
+from trainplane.cli.commands import COMMANDS
+from trainplane.cli.helping import help_text, program_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["main"]
 
+INTERRUPTED = 130
+"""As shells count a program that Ctrl-C ended."""
+READER_GONE = 141
+"""As shells count a program whose reader went; the same where there is no such signal."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; wrong usage exits with 2, as argparse does."""
-    arguments = _parser().parse_args(argv)
+    """Run a command and return its exit code."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    program = program_name(sys.argv[0])
     try:
-        code: int = arguments.run(arguments)
+        code = _run(program, words)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return 128 + signal.SIGINT
+        return INTERRUPTED
     except BrokenPipeError:  # whoever read us has seen enough; nothing more must be written, at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+        return READER_GONE
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="trainplane", description="Distributed training on Kubernetes.")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    explain.add(commands)
-    bundle.add(commands)
-    text = "the clusters that MultiKueue sends jobs to"
-    fleet = commands.add_parser("fleet", help=text, description=f"Look after {text}.")
-    fleet_commands = fleet.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    fleet_check.add(fleet_commands)
-    fleet_sync.add(fleet_commands)
-    text = "the runtimes that TrainJobs run on"
-    runtime = commands.add_parser("runtime", help=text, description=f"Look after {text}.")
-    runtime_check.add(runtime.add_subparsers(title="commands", metavar="COMMAND", required=True))
-    migrate.add(commands)
-    version.add(commands)
-    return parser
+def _run(program: str, words: list[str]) -> int:
+    if not words:
+        sys.stderr.write(help_text(program, COMMANDS))
+        return 2
+    if words in (["--help"], ["-h"]):  # the most asked of all: nothing needs to be imported for it
+        sys.stdout.write(help_text(program, COMMANDS))
+        return 0
+    from trainplane.cli.app import run  # noqa: PLC0415 Typer is slow to import
+
+    return run(program, words)

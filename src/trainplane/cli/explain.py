@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from trainplane.cli.completing import job_names
+from trainplane.cli.connection import Connection
+from trainplane.cli.errors import CommandError
+from trainplane.cli.options import Context, Kubeconfig, Namespace, TextOrJson, Verbose
 from trainplane.cli.output import Output
-from trainplane.cli.trainjob import add_connection, collect
+from trainplane.cli.trainjob import collect
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
     from datetime import timedelta
 
@@ -18,50 +23,56 @@ if TYPE_CHECKING:
     from trainplane.explain.explanation import Explanation
     from trainplane.explain.facts import Facts
 
-_DESCRIPTION = """\
-Say what is the matter with a TrainJob: the first fault and not the cascade behind it, with its step, pod and node, the
-evidence, and what to do; and when it reached each stage of its life. Looks at the TrainJob and all that it is made of,
-at events and at the last lines of all steps, as far as you may read them; or, with --bundle, at a file that
-`trainplane bundle` wrote. Reads only.
-"""
-_EPILOG = "Exit code: 0 nothing is wrong; 1 something is; 2 the TrainJob or the file cannot be read."
 _BAR = 20
 """Letters of the longest bar."""
 _COLOURS = {"certain": "red", "likely": "yellow", "unknown": "yellow"}
 
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "explain", help="say why a TrainJob failed or does not get on", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("job", metavar="JOB", nargs="?", help="the TrainJob")
-    which.add_argument("--bundle", metavar="FILE", help="explain what is in a bundle; no cluster is asked")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    add_connection(parser)
-    parser.set_defaults(run=run)
+Job = Annotated[
+    str | None, typer.Argument(metavar="[JOB]", help="The TrainJob.", show_default=False, autocompletion=job_names)
+]
+Bundle = Annotated[
+    str | None,
+    typer.Option(
+        "--bundle", metavar="FILE", help="Explain what is in a bundle; no cluster is asked.", show_default=False
+    ),
+]
 
 
-def run(given: argparse.Namespace) -> int:
-    """Look, print, return the exit code."""
+def command(
+    job: Job = None,
+    bundle: Bundle = None,
+    output: TextOrJson = "text",
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    verbose: Verbose = False,
+) -> int:
+    """Say why a TrainJob failed or does not get on.
+
+    The first fault and not the cascade behind it, with its step, pod and node, the evidence, and what to do; and when
+    it reached each stage of its life. Looks at the TrainJob and all that it is made of, at events and at the last lines
+    of all steps, as far as you may read them; or, with --bundle, at a file that `trainplane bundle` wrote. Reads only.
+
+    Exit code: 0 nothing is wrong; 1 something is; 2 the TrainJob or the file cannot be read.
+    """
+    del verbose
     from datetime import UTC, datetime  # noqa: PLC0415 rare
 
     from trainplane.api import document  # noqa: PLC0415 heavy
     from trainplane.explain.explain import explain  # noqa: PLC0415 heavy
     from trainplane.explain.timeline import spans, timeline_of  # noqa: PLC0415 heavy
 
-    facts = _read(given.bundle) if given.bundle else collect(given)
-    if facts is None:
-        return 2
+    if (job is None) == (bundle is None):
+        raise CommandError("one of JOB and --bundle is needed, and not both", "see: trainplane explain --help")
+    facts = _read(bundle) if bundle else collect(job or "", Connection(namespace, context, kubeconfig))
     told = explain(facts, datetime.now(UTC))
     timeline = timeline_of(facts)
-    output = Output(sys.stdout)
-    if given.output == "json":
-        output.json({**told.tree(), "timeline": [document.to_tree(one) for one in timeline]})
+    printed = Output(sys.stdout)
+    if output == "json":
+        printed.json({**told.tree(), "timeline": [document.to_tree(one) for one in timeline]})
     else:
-        show(told, output)
-        show_timeline(spans(timeline, facts.job), output)
+        show(told, printed)
+        show_timeline(spans(timeline, facts.job), printed)
     return 1 if told.cause else 0
 
 
@@ -103,12 +114,11 @@ def span(took: timedelta) -> str:
     return f"+{minutes}m{seconds:02}s" if minutes < 120 else f"+{minutes // 60}h{minutes % 60:02}m"
 
 
-def _read(name: str) -> Facts | None:
+def _read(name: str) -> Facts:
     from trainplane.explain.bundle import MOST_BYTES, read_bundle  # noqa: PLC0415 heavy
 
     try:
         with Path(name).open(encoding="utf-8") as file:
             return read_bundle(file.read(MOST_BYTES + 1))
     except (OSError, ValueError) as error:
-        Output(sys.stderr).line(f"trainplane: cannot read {name}: {error}")
-        return None
+        raise CommandError(f"cannot read {name}: {error}") from error

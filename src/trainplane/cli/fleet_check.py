@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from trainplane.cli.fleet import add_connection, ask
+import typer
+
+from trainplane.cli.fleet import Fleet, KueueNamespace, Timeout, WorkerContexts, ask
+from trainplane.cli.options import Context, Kubeconfig, TextOrJson, Verbose
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
-    import argparse
-
     from trainplane.hub.check.report import Check, ClusterReport, Finding, Level, Report
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
-
-_DESCRIPTION = """\
-Look at the hub and at every worker of MultiKueue and say what would stop a job there: connections, credentials,
-versions, runtimes that differ (with the difference), namespaces, queues, priority classes and, with --job, the secrets,
- config maps and claims that its pods name and whether the quota could ever hold it. Reads only.
-"""
-_EPILOG = "Exit code: 0 nothing would stop a job; 1 something would, or could not be seen; 2 the hub cannot be asked."
 
 _MARKS: dict[Level | None, tuple[str, str]] = {
     None: ("✓", "green"),
@@ -38,40 +32,51 @@ _CLOSING: tuple[tuple[tuple[Level | None, ...], str, str], ...] = (
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?){0,2}")
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "check", help="say what would stop a job on each worker", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    parser.add_argument(
+Job = Annotated[
+    str | None,
+    typer.Option(
         "--trainjob",
         "--job",
         metavar="FILE|[KIND/]NS/NAME",
-        help="also judge the way of this job: a manifest (- for standard input), or one of the hub's: a TrainJob, or "
-        "of another KIND, as in pytorchjob/team/mnist",
-    )
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    add_connection(parser)
-    parser.set_defaults(run=run)
+        help="Also judge the way of this job: a manifest (- for standard input), or one of the hub's: a TrainJob, or "
+        "of another KIND, as in pytorchjob/team/mnist.",
+        show_default=False,
+    ),
+]
 
 
-def run(given: argparse.Namespace) -> int:
-    """Look, print, return the exit code."""
+def command(
+    trainjob: Job = None,
+    output: TextOrJson = "text",
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    worker: WorkerContexts = None,
+    kueue_namespace: KueueNamespace = "kueue-system",
+    timeout: Timeout = 5.0,
+    verbose: Verbose = False,
+) -> int:
+    """Say what would stop a job on each worker.
+
+    Looks at the hub and at every worker of MultiKueue: connections, credentials, versions, runtimes that differ (with
+    the difference), namespaces, queues, priority classes and, with --job, the secrets, config maps and claims that its
+    pods name and whether the quota could ever hold it. Reads only.
+
+    Exit code: 0 nothing would stop a job; 1 something would, or could not be seen; 2 the hub cannot be asked.
+    """
+    del verbose
 
     async def look(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> Report:
         from trainplane.hub.check.judge import check  # noqa: PLC0415 heavy
 
-        job = await _job(given.trainjob, hub) if given.trainjob else None
+        job = await _job(trainjob, hub) if trainjob else None
         return await check(hub, workers, trainjob=job, admin_clients=admin_clients)
 
-    report = ask(look, given)
-    if report is None:
-        return 2
-    output = Output(sys.stdout)
-    if given.output == "json":
-        output.json(report.tree())
+    report = ask(look, Fleet(context, kubeconfig, worker or [], kueue_namespace, timeout))
+    printed = Output(sys.stdout)
+    if output == "json":
+        printed.json(report.tree())
     else:
-        show(report, output)
+        show(report, printed)
     return 0 if report.ready else 1
 
 

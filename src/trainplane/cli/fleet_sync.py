@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from trainplane.cli.fleet import add_connection, ask
+import typer
+
+from trainplane.cli.fleet import Fleet, KueueNamespace, Timeout, WorkerContexts, ask
+from trainplane.cli.options import Context, Kubeconfig, TextOrJson, Verbose
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
-    import argparse
-
     from trainplane.hub.sync import Step, SyncReport, Verb
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
-
-_DESCRIPTION = """\
-Give every worker the hub's ClusterTrainingRuntimes, and its TrainingRuntimes in the namespaces that send jobs there. By
-default nothing is changed: each worker is asked whether it would take the change (a dry run), and the difference is
-shown. Runtimes whose change would make Kueue stop TrainJobs of a worker are left alone, and nothing is ever deleted
-but, with --prune, what an earlier sync made.
-"""
-_EPILOG = "Exit code: 0 the workers have the hub's runtimes; 1 they do not (yet); 2 the hub cannot be asked."
 
 _WORDS: dict[Verb, tuple[str, str, str]] = {
     "create": ("+", "green", "create"),
@@ -31,44 +24,47 @@ _WORDS: dict[Verb, tuple[str, str, str]] = {
 }
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "sync", help="apply the hub's runtimes to the workers", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    parser.add_argument("--apply", action="store_true", help="do it, instead of saying what would be done")
-    parser.add_argument("--prune", action="store_true", help="also delete what a sync made and the hub has no longer")
-    parser.add_argument(
-        "--even-in-use", action="store_true", help="also change runtimes where Kueue then stops TrainJobs of the worker"
-    )
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    add_connection(parser)
-    parser.set_defaults(run=run)
+Apply = Annotated[bool, typer.Option("--apply", help="Do it, instead of saying what would be done.")]
+Prune = Annotated[bool, typer.Option("--prune", help="Also delete what a sync made and the hub has no longer.")]
+EvenInUse = Annotated[
+    bool, typer.Option("--even-in-use", help="Also change runtimes where Kueue then stops TrainJobs of the worker.")
+]
 
 
-def run(given: argparse.Namespace) -> int:
-    """Sync or rehearse, print, return the exit code."""
+def command(
+    apply: Apply = False,
+    prune: Prune = False,
+    even_in_use: EvenInUse = False,
+    output: TextOrJson = "text",
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    worker: WorkerContexts = None,
+    kueue_namespace: KueueNamespace = "kueue-system",
+    timeout: Timeout = 5.0,
+    verbose: Verbose = False,
+) -> int:
+    """Apply the hub's runtimes to the workers.
+
+    Gives every worker the hub's ClusterTrainingRuntimes, and its TrainingRuntimes in the namespaces that send jobs
+    there. By default nothing is changed: each worker is asked whether it would take the change (a dry run), and the
+    difference is shown. Runtimes whose change would make Kueue stop TrainJobs of a worker are left alone, and nothing
+    is ever deleted but, with --prune, what an earlier sync made.
+
+    Exit code: 0 the workers have the hub's runtimes; 1 they do not (yet); 2 the hub cannot be asked.
+    """
+    del verbose
 
     async def work(hub: Client, workers: Workers, admin_clients: dict[str, Client]) -> SyncReport:
         from trainplane.hub.sync import sync  # noqa: PLC0415 heavy
 
-        return await sync(
-            hub,
-            workers,
-            admin_clients=admin_clients,
-            apply=given.apply,
-            prune=given.prune,
-            even_in_use=given.even_in_use,
-        )
+        return await sync(hub, workers, admin_clients=admin_clients, apply=apply, prune=prune, even_in_use=even_in_use)
 
-    report = ask(work, given)
-    if report is None:
-        return 2
-    output = Output(sys.stdout)
-    if given.output == "json":
-        output.json(tree(report))
+    report = ask(work, Fleet(context, kubeconfig, worker or [], kueue_namespace, timeout))
+    printed = Output(sys.stdout)
+    if output == "json":
+        printed.json(tree(report))
     else:
-        show(report, output, applied=given.apply)
+        show(report, printed, applied=apply)
     return 0 if report.settled else 1
 
 

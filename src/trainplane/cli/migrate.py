@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import typer
+
+from trainplane.cli.connection import Connection
+from trainplane.cli.errors import CommandError
 from trainplane.cli.files import read_text
 from trainplane.cli.older import asked, initializers, resources
-from trainplane.cli.output import Output
-from trainplane.cli.trainjob import add_connection
+from trainplane.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Verbose
+from trainplane.cli.output import Output, yaml_text
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
     from trainplane.kube.client import Client
@@ -20,86 +23,94 @@ if TYPE_CHECKING:
     from trainplane.legacy.migrate.outcome import Migration
     from trainplane.render.findings import Finding
 
-_DESCRIPTION = """\
-Turn PyTorchJobs, TFJobs, XGBoostJobs, PaddleJobs, JAXJobs and MPIJobs, and TrainJobs and runtimes of
-kubeflow.org/v2alpha1, into TrainJobs of today's API, each with a TrainingRuntime where no shipped runtime fits. What
-becomes of each field is told on standard error, and both are rendered and their pods compared: what would not run as
-before is refused, with the reason. Reads only; apply what it prints yourself.
-"""
-_EPILOG = (
-    "Exit code: 0 converted; 1 something is refused; 2 the command line is wrong, or what it names cannot be read."
-)
 _MARKS = {"carried": ("·", ""), "changed": ("~", "yellow"), "left out": ("-", "red")}
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "migrate", help="turn older jobs into TrainJobs", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("source", metavar="FILE|KIND/NAME", nargs="?", help="YAML, - for standard input; or a job")
-    which.add_argument("--all", action="store_true", help="list what the cluster has, and in which order to go")
-    parser.add_argument("--dry-run", action="store_true", help="with --all: nothing is changed, and this says so")
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="with --all: of every namespace")
-    parser.add_argument(
-        "--gang-scheduler",
-        choices=("volcano", "coscheduling"),
-        default="",
-        help="what the old operator was told to use",
-    )
-    parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml", help="for kubectl or for programs")
-    parser.add_argument("--write", metavar="DIR", help="write a file for each job there, over none that is there")
-    add_connection(parser)
-    parser.set_defaults(run=run)
+Source = Annotated[
+    str | None,
+    typer.Argument(metavar="[FILE|KIND/NAME]", help="YAML, - for standard input; or a job.", show_default=False),
+]
+All = Annotated[bool, typer.Option("--all", help="List what the cluster has, and in which order to go.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="With --all: nothing is changed, and this says so.")]
+Gang = Annotated[
+    Literal["volcano", "coscheduling"] | None,
+    typer.Option("--gang-scheduler", help="What the old operator was told to use.", show_default=False),
+]
+Form = Annotated[Literal["yaml", "json"], typer.Option("-o", "--output", help="For kubectl, or for programs.")]
+Folder = Annotated[
+    str | None,
+    typer.Option(
+        "--write", metavar="DIR", help="Write a file for each job there, over none that is there.", show_default=False
+    ),
+]
 
 
-def run(given: argparse.Namespace) -> int:
-    """Convert or list, print, return the exit code."""
+def command(
+    source: Source = None,
+    every: All = False,
+    dry_run: DryRun = False,
+    all_namespaces: AllNamespaces = False,
+    gang_scheduler: Gang = None,
+    output: Form = "yaml",
+    write: Folder = None,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    verbose: Verbose = False,
+) -> int:
+    """Turn older jobs into TrainJobs.
+
+    PyTorchJobs, TFJobs, XGBoostJobs, PaddleJobs, JAXJobs and MPIJobs, and TrainJobs and runtimes of
+    kubeflow.org/v2alpha1, become TrainJobs of today's API, each with a TrainingRuntime where no shipped runtime fits.
+    What becomes of each field is told on standard error, and both are rendered and their pods compared: what would not
+    run as before is refused, with the reason. Reads only; apply what it prints yourself.
+
+    Exit code: 0 converted; 1 something is refused; 2 the command line is wrong, or what it names cannot be read.
+    """
     from trainplane.cli.migrate_list import show_cluster  # noqa: PLC0415 only where it is asked for
     from trainplane.kube.errors import KubeError  # noqa: PLC0415 heavy
     from trainplane.lint.yaml_lines import UnreadableError  # noqa: PLC0415 heavy
 
-    if given.all != given.dry_run or (given.all_namespaces and not given.all):
-        return _told("say --all --dry-run for a list, with -A of every namespace; nothing is changed by either")
+    del verbose
+    connection, gang = Connection(namespace, context, kubeconfig), gang_scheduler or ""
+    if (source is None) != every:
+        raise CommandError("one of FILE, KIND/NAME and --all is needed, and not both", "see: trainplane migrate --help")
+    if every != dry_run or (all_namespaces and not every):
+        raise CommandError("say --all --dry-run for a list, with -A of every namespace; nothing is changed by either")
     try:
-        return show_cluster(given) if given.all else _convert(given)
+        if source is None:
+            return show_cluster(connection, gang, form=output, all_namespaces=all_namespaces)
+        return _convert(_sources(source, connection), source, gang, output, write)
     except (OSError, UnicodeDecodeError, UnreadableError, KubeError) as error:
-        return _told(f"cannot read {given.source or 'the cluster'}: {error}")
+        raise CommandError(f"cannot read {source or 'the cluster'}: {error}") from error
 
 
-def _told(problem: str) -> int:
-    Output(sys.stderr).line(f"trainplane: {problem}")
-    return 2
-
-
-def _convert(given: argparse.Namespace) -> int:
+def _convert(sources: list[Any], named: str, gang: str, form: str, folder: str | None) -> int:
     from trainplane.legacy.migrate.convert import migrate  # noqa: PLC0415 heavy
     from trainplane.legacy.migrate.outcome import RefusedError  # noqa: PLC0415 heavy
 
     output, moved, refused = Output(sys.stderr), [], 0
-    sources = _sources(given)
     for source in sources:
         try:
-            one = migrate(source, gang=given.gang_scheduler, initializers=initializers())
+            one = migrate(source, gang=gang, initializers=initializers())
         except RefusedError as error:
             refused += 1
             show_refused(_title(source), error.findings, output)
             continue
         moved.append(one)
-        if given.output == "yaml":
+        if form == "yaml":
             show(_title(source), one, output)
     if not sources:
-        return _told(f"there is no older job in {given.source}")
-    if given.write is not None:
+        raise CommandError(f"there is no older job in {named}")
+    if folder is not None:
         try:
-            _write(moved, Path(given.write))
+            _write(moved, Path(folder))
         except OSError as error:
-            return _told(f"cannot write to {given.write}: {error}")
-    elif given.output == "json":
+            raise CommandError(f"cannot write to {folder}: {error}") from error
+    elif form == "json":
         Output(sys.stdout).json([_tree(one) for one in moved])
     else:
-        sys.stdout.write("---\n".join(_yaml(tree) for one in moved for tree in one.objects))
+        sys.stdout.write("---\n".join(yaml_text(tree) for one in moved for tree in one.objects))
     return 1 if refused else 0
 
 
@@ -141,18 +152,18 @@ def _tree(moved: Migration) -> dict[str, Any]:
     }
 
 
-def _sources(given: argparse.Namespace) -> list[Any]:
-    found = None if given.source == "-" or Path(given.source).exists() else _named(given.source)
+def _sources(source: str, connection: Connection) -> list[Any]:
+    found = None if source == "-" or Path(source).exists() else _named(source)
     if found is None:
         from trainplane.lint.yaml_lines import read  # noqa: PLC0415 heavy
 
-        return [one.tree for one in read(read_text(given.source)) if _is_older(one.tree)]
+        return [one.tree for one in read(read_text(source)) if _is_older(one.tree)]
     resource, name = found
 
     async def fetch(client: Client) -> Any:
-        return await client.get(resource, name, given.namespace if resource.namespaced else None)
+        return await client.get(resource, name, connection.namespace if resource.namespaced else None)
 
-    return [asked(given, fetch)]
+    return [asked(connection, fetch)]
 
 
 def _is_older(tree: object) -> bool:
@@ -185,16 +196,4 @@ def _write(moved: list[Migration], folder: Path) -> None:
         metadata = one.objects[-1]["metadata"]
         file = folder / f"{metadata.get('namespace', 'default')}-{metadata['name']}-{one.kind.lower()}.yaml"
         with file.open("x", encoding="utf-8") as stream:
-            stream.write("---\n".join(map(_yaml, one.objects)))
-
-
-def _yaml(tree: Any) -> str:
-    import yaml  # noqa: PLC0415 heavy
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            del data
-            return True
-
-    text: str = yaml.dump(tree, Dumper=Dumper, sort_keys=False, width=1 << 16)
-    return text
+            stream.write("---\n".join(map(yaml_text, one.objects)))

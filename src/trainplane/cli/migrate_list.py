@@ -10,9 +10,9 @@ from trainplane.cli.older import asked, initializers, resources
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import AsyncIterator
 
+    from trainplane.cli.connection import Connection
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
     from trainplane.legacy.migrate.inventory import Entry
@@ -30,23 +30,24 @@ _PAGE = 100
 """Objects that are asked for at once."""
 
 
-def show_cluster(given: argparse.Namespace) -> int:
+def show_cluster(connection: Connection, gang: str, *, form: str, all_namespaces: bool) -> int:
     """Look, print, return the exit code: 1 if something is refused or could not be read."""
     from trainplane.legacy.migrate.inventory import entry_of, ordered  # noqa: PLC0415 heavy
 
-    entry = functools.partial(entry_of, gang=given.gang_scheduler, initializers=initializers())
+    entry = functools.partial(entry_of, gang=gang, initializers=initializers())
     entries: list[Entry] = []
     unseen: dict[str, str] = {}
 
     async def look(client: Client) -> None:
         for resource in resources():
-            if not resource.namespaced and not given.all_namespaces:
+            if not resource.namespaced and not all_namespaces:
                 continue  # no namespace's own, and a tenant may not list them
-            entries.extend([entry(source) async for source in _objects(client, resource, given, unseen)])
+            namespace = None if all_namespaces else connection.namespace or client.namespace
+            entries.extend([entry(source) async for source in _objects(client, resource, namespace, unseen)])
 
-    asked(given, look)
+    asked(connection, look)
     found, output = ordered(entries), Output(sys.stdout)
-    if given.output == "json":
+    if form == "json":
         output.json({"objects": [_row(one) for one in found], "unseen": unseen})
     else:
         show_list(found, unseen, output)
@@ -95,12 +96,11 @@ def _row(one: Entry) -> dict[str, Any]:
 
 
 async def _objects(
-    client: Client, resource: Resource, given: argparse.Namespace, unseen: dict[str, str]
+    client: Client, resource: Resource, namespace: str | None, unseen: dict[str, str]
 ) -> AsyncIterator[Any]:
     """Yield the objects of a resource, page by page, to a bound; what may not be read is noted."""
     from trainplane.kube.errors import ApiError, NotFoundError  # noqa: PLC0415 heavy
 
-    namespace = None if given.all_namespaces or not resource.namespaced else given.namespace or client.namespace
     count = 0
     try:
         async for page in client.list_pages(resource, namespace, limit=_PAGE):

@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
+    from trainplane.cli.connection import Connection
     from trainplane.kube.client import Client
     from trainplane.kube.resource import Resource
 
@@ -30,13 +30,13 @@ def resources() -> list[Resource]:
     ]
 
 
-def asked(given: argparse.Namespace, work: Callable[[Client], Any]) -> Any:
+def asked(connection: Connection, work: Callable[[Client], Any]) -> Any:
     """Return what `work` makes of the cluster that the arguments name."""
     from trainplane.kube.client import Client  # noqa: PLC0415 heavy
     from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
 
     async def connected() -> Any:
-        async with Client.connect(load_config(given.kubeconfig, context=given.context)) as client:
+        async with Client.connect(load_config(connection.kubeconfig, context=connection.context)) as client:
             return await work(client)
 
     return asyncio.run(connected())

@@ -3,52 +3,48 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from trainplane.cli.errors import CommandError
 from trainplane.cli.files import read_text
+from trainplane.cli.options import TextOrJson
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
-    import argparse
-
     from trainplane.lint.runtimes import Remark
 
-_DESCRIPTION = """\
-Judge files of TrainingRuntimes and ClusterTrainingRuntimes by all that would refuse them, or every TrainJob on them:
-the CRD's schema, admission, JobSet's references, the installed plugins. Also say what keeps the SDK from listing them.
-Needs no cluster.
-"""
-_EPILOG = "Exit code: 0 good to install, perhaps with warnings; 1 something is wrong; 2 a file cannot be read."
 _COLOURS = {"error": "red", "warning": "yellow"}
 
-
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "check", help="say what is wrong with files of runtimes", description=_DESCRIPTION, epilog=_EPILOG
-    )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="YAML with runtimes; - for standard input")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    parser.set_defaults(run=run)
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="YAML with runtimes; - for standard input.", show_default=False)
+]
 
 
-def run(given: argparse.Namespace) -> int:
-    """Judge, print, return the exit code."""
+def command(files: Files, output: TextOrJson = "text") -> int:
+    """Say what is wrong with files of runtimes.
+
+    Judges TrainingRuntimes and ClusterTrainingRuntimes by all that would refuse them, or every TrainJob on them: the
+    CRD's schema, admission, JobSet's references, the installed plugins. Also says what keeps the SDK from listing them.
+    Needs no cluster.
+
+    Exit code: 0 good to install, perhaps with warnings; 1 something is wrong; 2 a file cannot be read.
+    """
     from trainplane.lint.runtimes import validate  # noqa: PLC0415 heavy
 
     remarks: list[tuple[str, Remark]] = []
-    for name in given.files:
+    for name in files:
         try:
             text = read_text(name)
         except (OSError, UnicodeDecodeError) as error:
-            Output(sys.stderr).line(f"trainplane: cannot read {name}: {error}")
-            return 2
+            raise CommandError(f"cannot read {name}: {error}") from error
         remarks += ((name, remark) for remark in validate(text))
-    output = Output(sys.stdout)
-    if given.output == "json":
-        output.json({"files": given.files, "remarks": [_tree(name, remark) for name, remark in remarks]})
+    printed = Output(sys.stdout)
+    if output == "json":
+        printed.json({"files": files, "remarks": [_tree(name, remark) for name, remark in remarks]})
     else:
-        show(given.files, remarks, output)
+        show(files, remarks, printed)
     return 1 if any(remark.severity == "error" for _, remark in remarks) else 0
 
 

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import TYPE_CHECKING
 
+from trainplane.cli.options import TextOrJson
 from trainplane.cli.output import Output
 
-if TYPE_CHECKING:
-    import argparse
 
+def command(output: TextOrJson = "text") -> int:
+    """Show the version of trainplane and of its API.
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Declare the command."""
-    text = "the version of trainplane and of the API that it speaks"
-    parser = commands.add_parser("version", help=text, description=f"Show {text}. No cluster is asked.")
-    parser.add_argument("--output", choices=("text", "json"), default="text", help="for people or for programs")
-    parser.set_defaults(run=run)
-
-
-def run(given: argparse.Namespace) -> int:
-    """Print the versions."""
+    No cluster is asked.
+    """
     shown, out = versions(), Output(sys.stdout)
-    if given.output == "json":
+    if output == "json":
         out.json(shown)
     else:
         out.line(f"trainplane {shown['trainplane']}, Python {shown['python']}")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from trainplane.client.backends.backend import Backend
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.observation import Observation
     from trainplane.client.types.outputs import Output
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.trainers import Trainer
     from trainplane.explain.explanation import Explanation
 
@@ -270,6 +272,21 @@ class AsyncTrainerClient:
                 if job.status in FINISHED:
                     return
 
+    async def observe_job(self, name: str) -> AsyncGenerator[Observation, None]:
+        """Iterate over all that is seen of a TrainJob, after each change of any part, until it is over or deleted.
+
+        Beside what `watch_job` tells: points of its metrics over time, the last line of steps, why it waits or stands.
+        A part that cannot be read is named in `unread`, and the others go on.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        from trainplane.client.observing import observe  # noqa: PLC0415 asyncio
+
+        async with aclosing(observe(self.backend, name)) as observations:
+            async for observation in observations:
+                yield observation
+
     async def describe_job(self, name: str) -> Description:
         """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
         import asyncio  # noqa: PLC0415 slow to import
@@ -293,6 +310,19 @@ class AsyncTrainerClient:
         from trainplane.explain.explain import explain  # noqa: PLC0415 rare
 
         return explain(await self.backend.collect(name), datetime.now(UTC))
+
+    async def get_overview(self, *, whole: bool = True) -> Overview:
+        """Return the cluster or hub at a glance: jobs by phase, queues with their quota, workers, devices.
+
+        What you may not read is named in `unread`, and the rest is there.
+
+        Args:
+            whole: Count TrainJobs of all namespaces; of one's own where that is not allowed.
+
+        Raises:
+            UnsupportedError: jobs run on this machine.
+        """
+        return await self.backend.survey(whole=whole)
 
     async def suspend_job(self, name: str) -> None:
         """Hold a TrainJob: its pods end, its place and its history stay. `resume_job` starts it again.

@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -105,14 +106,12 @@ def command(served: Served, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
 
 
 def test_help_is_quick_and_needs_no_library() -> None:
-    script = (
-        "import sys, trainplane.cli as c\ntry: c.main(['--help'])\nexcept SystemExit: pass\nprint(sorted(sys.modules))"
-    )
+    script = "import sys, trainplane.cli as c; c.main(['--help']); print(sorted(sys.modules))"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert "fleet" in done.stdout
     loaded = done.stdout.splitlines()[-1]
-    for heavy in ("msgspec", "yaml", "aiohttp", "trainplane.kube", "trainplane.hub"):
+    for heavy in ("msgspec", "yaml", "aiohttp", "typer", "rich", "asyncio", "trainplane.kube", "trainplane.hub"):
         assert f"'{heavy}'" not in loaded
 
 
@@ -138,10 +137,10 @@ def test_it_runs_as_a_module() -> None:
     ],
 )
 def test_wrong_usage_exits_with_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(words)
-    assert caught.value.code == 2
-    assert "usage: trainplane" in capsys.readouterr().err
+    assert main(words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert re.match(r"Usage: trainplane|trainplane: .*; see: trainplane .*--help\n$", printed.err)
 
 
 def test_a_hub_that_is_not_configured_or_does_not_answer_exits_with_two(
@@ -157,17 +156,18 @@ def test_a_hub_that_is_not_configured_or_does_not_answer_exits_with_two(
 
 
 def test_an_interrupt_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_: object) -> int:
+    def interrupted() -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(fleet_check, "run", interrupted)
+    monkeypatch.setattr(fleet_check, "command", interrupted)
     assert main(["fleet", "check"]) == 130
 
 
 def test_a_reader_that_has_seen_enough_is_no_traceback() -> None:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    call = "c.fleet_check.run = lambda _: print('x' * 200000) or 0; raise SystemExit(c.main(['fleet', 'check']))"
-    words = f'{sys.executable} -c "import trainplane.cli as c; {call}" | head -c 1; exit ${{PIPESTATUS[0]}}'
+    call = "f.command = lambda: print('x' * 200000) or 0; raise SystemExit(c.main(['fleet', 'check']))"
+    imports = "import trainplane.cli as c, trainplane.cli.fleet_check as f"
+    words = f'{sys.executable} -c "{imports}; {call}" | head -c 1; exit ${{PIPESTATUS[0]}}'
     done = subprocess.run(["bash", "-c", words], capture_output=True, text=True, env=environment, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("x", "", 141)
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
     from trainplane.explain.facts import Facts
 
@@ -76,6 +77,9 @@ class Backend(Protocol):
 
     async def explain_queue(self, name: str) -> Tree | None:
         """Return why the TrainJob is queued, as the hub's API answers; None where nobody can say."""
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Return the cluster at a glance; `whole`: TrainJobs of all namespaces, where the caller may list them."""
 
     async def close(self) -> None:
         """Give back what the backend holds. Jobs go on."""

@@ -11,6 +11,8 @@ from trainplane.client.types.runtimes import Runtime, RuntimeKind
 from trainplane.client.types.shown import text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainplane.client.display.tables import Table
 
 GAP: Final = "  "
@@ -18,8 +20,11 @@ NARROWEST: Final = 24
 """What the last column has at least; where less is left, it goes below its row."""
 
 
-def lay_out(table: Table, width: int) -> str:
-    """Return a table whose last column is wrapped at `width`. No cell is cut: names are there to be copied."""
+def lay_out(table: Table, width: int, paint: Callable[[str], str] = str) -> str:
+    """Return a table whose last column is wrapped at `width`. No cell is cut: names are there to be copied.
+
+    `paint` gives a padded cell of the other columns its colour, and takes no room on the screen.
+    """
     if not table.headers:
         return ""
     *heads, last = (header.upper() for header in table.headers)
@@ -32,11 +37,11 @@ def lay_out(table: Table, width: int) -> str:
     for row in table.rows:
         told = row[-1]
         if below:
-            lines.append(_line(row[:-1], widths, ""))
+            lines.append(_line(row[:-1], widths, "", paint))
             lines += [f"    {part}" for part in _wrapped(told, max(width, NARROWEST) - 4)]
             continue
         parts = _wrapped(told, left) or [""]
-        lines.append(_line(row[:-1], widths, parts[0]))
+        lines.append(_line(row[:-1], widths, parts[0], paint))
         lines += [" " * begin + part for part in parts[1:]]
     return "\n".join(lines)
 
@@ -45,8 +50,8 @@ def _wrapped(text: str, width: int) -> list[str]:
     return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _line(cells: tuple[str, ...] | list[str], widths: list[int], last: str) -> str:
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+def _line(cells: tuple[str, ...] | list[str], widths: list[int], last: str, paint: Callable[[str], str] = str) -> str:
+    padded = [paint(cell.ljust(width)) for cell, width in zip(cells, widths, strict=True)]
     return GAP.join([*padded, last]).rstrip()
 
 

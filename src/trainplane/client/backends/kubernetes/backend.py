@@ -15,6 +15,7 @@ from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
+from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.events import choose_events, read_events
 from trainplane.client.reading.history import read_history
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from trainplane.client.reading.history import Points
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
@@ -289,6 +291,10 @@ class KubernetesBackend:
     async def explain_queue(self, name: str) -> Tree | None:
         """Return why the TrainJob is queued, as the hub's API answers; None where there is no such API."""
         return await self._hub.queue(name)
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Return the cluster at a glance, as far as the caller may see it."""
+        return await Survey(self._client, self.namespace, whole=whole).look()
 
     async def close(self) -> None:
         """Close every connection."""

@@ -19,7 +19,7 @@ from trainplane.client.backends.local.moments import now, stamp
 from trainplane.client.backends.local.pods import pod_at
 from trainplane.client.backends.local.rendering import render
 from trainplane.client.backends.local.supervisor import name_steps
-from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError
+from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError, UnsupportedError
 from trainplane.client.reading.events import read_events
 from trainplane.client.reading.jobs import count_nodes, read_job
 from trainplane.client.reading.runtimes import read_runtime
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.runner import Runner
     from trainplane.client.types.backends import TrainingRuntimeSource
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
 
 LOOK_SECONDS: Final = 0.1
@@ -290,6 +291,11 @@ class LocalBackend:
         """Return None: nothing is queued here."""
         self._folder(name)
         return None
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Refuse: this machine has no queues and no workers."""
+        del whole
+        raise UnsupportedError("an overview is of a cluster: list_jobs() has the TrainJobs of this machine")
 
     async def close(self) -> None:
         """Hold nothing. Jobs go on."""
