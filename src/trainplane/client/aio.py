@@ -7,8 +7,8 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
-from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, UnsupportedError
-from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
+from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, TrainplaneError, UnsupportedError
+from trainplane.client.opening import open_backend
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
@@ -16,9 +16,11 @@ from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
     from pathlib import Path
-    from typing import Self, TypeAlias
+    from typing import Any, Self
 
     from trainplane.client.backends.backend import Backend
+    from trainplane.client.opening import BackendConfig
+    from trainplane.client.rendering import Comparison, RenderedJob
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
     from trainplane.client.types.observation import Observation
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from trainplane.client.types.overview import Overview
     from trainplane.client.types.trainers import Trainer
     from trainplane.explain.explanation import Explanation
-
-    BackendConfig: TypeAlias = KubernetesBackendConfig | LocalProcessBackendConfig | ContainerBackendConfig
 
 ALL_STEPS = "all"
 """The step that means every one of them, each line with its step in front."""
@@ -39,26 +39,6 @@ PACKAGES_SECONDS = 600
 def default_runtime() -> str:
     """Return the runtime of jobs that name none."""
     return os.environ.get("DEFAULT_TRAINING_RUNTIME", "torch-distributed")
-
-
-def open_backend(config: BackendConfig | None) -> Backend:
-    """Return the backend that a configuration asks for; none asks for the cluster that kubectl would use here."""
-    if config is None or isinstance(config, KubernetesBackendConfig):
-        from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 aiohttp is slow to import
-
-        return KubernetesBackend(config or KubernetesBackendConfig())
-    if isinstance(config, LocalProcessBackendConfig):
-        from trainplane.client.backends.process import ProcessBackend  # noqa: PLC0415 as above: the renderer
-
-        return ProcessBackend(config)
-    if isinstance(config, ContainerBackendConfig):
-        from trainplane.client.backends.container import ContainerBackend  # noqa: PLC0415 as above
-
-        return ContainerBackend(config)
-    raise InvalidError(
-        f"backend_config must be a KubernetesBackendConfig, LocalProcessBackendConfig or ContainerBackendConfig, "
-        f"and is a {type(config).__name__}"
-    )
 
 
 class AsyncTrainerClient:
@@ -156,6 +136,23 @@ class AsyncTrainerClient:
             name=lambda: draw_name(runtime, trainer),
         )
         return await self.backend.submit(document)
+
+    async def submit_job(
+        self, document: Mapping[str, Any], options: Sequence[Callable[..., None]] | None = None
+    ) -> str:
+        """Submit a TrainJob that is written already, as from a YAML file, and return its name.
+
+        Args:
+            document: apiVersion, kind, metadata and spec; it is not changed. Without a name, one is drawn.
+            options: From `trainplane.options`; they come last and so have the last word.
+
+        Raises:
+            InvalidError: it is no TrainJob.
+            RefusedError: the cluster refused it, with its reasons.
+        """
+        from trainplane.client.submission import complete  # noqa: PLC0415 packaging code is much to import
+
+        return await self.backend.submit(complete(document, options or (), backend=self.backend.kind))
 
     async def list_jobs(self, runtime: str | Runtime | None = None) -> list[TrainJob]:
         """Return the TrainJobs, oldest first, or those of a runtime: two requests, however many there are."""
@@ -287,6 +284,21 @@ class AsyncTrainerClient:
             async for observation in observations:
                 yield observation
 
+    async def follow_job(self, name: str) -> AsyncGenerator[TrainJob | LogLine | TrainplaneError, None]:
+        """Iterate over all that is new of a TrainJob until it has finished or is deleted: changes and lines.
+
+        A line is of any step; the last change comes behind the last line. Where lines cannot be read, the error that
+        says why comes in their place, once, and the changes go on.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        from trainplane.client.following import follow  # noqa: PLC0415 asyncio
+
+        async with aclosing(follow(self.backend, name)) as news:
+            async for one in news:
+                yield one
+
     async def describe_job(self, name: str) -> Description:
         """Return all that can be told of a TrainJob: state, steps, why, queue, events. `print` it."""
         import asyncio  # noqa: PLC0415 slow to import
@@ -358,6 +370,57 @@ class AsyncTrainerClient:
         if num_nodes < 1:
             raise InvalidError(f"num_nodes must be 1 or more, and is {num_nodes}")
         await self.backend.scale_job(name, num_nodes)
+
+    async def retry_job(self, name: str, new_name: str | None = None, *, replace: bool = False) -> str:
+        """Train again what is over, as it was submitted, and return the name of the new TrainJob.
+
+        A TrainJob that is over never runs again: this is another one, on the runtime as it is now. It goes on from its
+        last checkpoint if its training finds one.
+
+        Args:
+            name: The TrainJob.
+            new_name: What the new one is called; `fit-2`, `fit-3`, ... after `fit` if you do not say.
+            replace: Delete the TrainJob, with its logs, and submit it again under its own name.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            RefusedError: it is not over, or the cluster does not take it again; then nothing was deleted.
+        """
+        if replace:
+            if new_name not in {None, name}:
+                raise InvalidError(f"new_name is {new_name!r}, and with replace the name stays {name}: leave one out")
+            await self.backend.restart_job(name)
+            return name
+        from trainplane.client.retrying import next_try  # noqa: PLC0415 rare
+
+        return await self.backend.submit(await next_try(self.backend, name, new_name))
+
+    async def render_job(self, job: str | Mapping[str, Any], runtime: Mapping[str, Any] | None = None) -> RenderedJob:
+        """Return what a TrainJob becomes, with where each field of that comes from. Nothing is written.
+
+        Args:
+            job: The name of one that exists, or a document that may be submitted.
+            runtime: The document of a runtime in place of the one that the TrainJob names.
+
+        Raises:
+            NotFoundError: there is no such TrainJob or runtime.
+            RefusedError: a cluster would refuse it; the message has all reasons.
+        """
+        from trainplane.client.rehearsing import rehearse  # noqa: PLC0415 the renderer
+
+        return await rehearse(self.backend, job, runtime)
+
+    async def compare_job(self, document: Mapping[str, Any]) -> Comparison:
+        """Return what a document would change of the TrainJob of its name, and of what is made of it.
+
+        Nothing is written. Fields that the document does not name stay as they are.
+
+        Raises:
+            RefusedError: a cluster would refuse the document whatever is there.
+        """
+        from trainplane.client.rehearsing import compare_with_stored  # noqa: PLC0415 the renderer
+
+        return await compare_with_stored(self.backend, document)
 
     async def download_output(
         self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None

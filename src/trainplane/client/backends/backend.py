@@ -34,6 +34,9 @@ class Backend(Protocol):
     async def get_runtime(self, name: str) -> Runtime:
         """Return a runtime; raises NotFoundError."""
 
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the document of the runtime that a TrainJob's document names, as it is now; raises NotFoundError."""
+
     async def submit(self, job: Tree) -> str:
         """Create a TrainJob from its document (apiVersion, kind, metadata, spec) and return its name: one request."""
 
@@ -42,6 +45,9 @@ class Backend(Protocol):
 
     async def get_job(self, name: str) -> TrainJob:
         """Return a TrainJob; raises NotFoundError. A failed one carries its cause, without log lines."""
+
+    async def job_document(self, name: str) -> Tree:
+        """Return a TrainJob's document as it is stored, with its status; raises NotFoundError."""
 
     def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         """Yield the TrainJob as it is, then after each change of it or of its pods, for as long as it exists.
@@ -68,6 +74,12 @@ class Backend(Protocol):
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let the TrainJob go on with another number of nodes, from its last checkpoint; its name stays."""
+
+    async def restart_job(self, name: str) -> None:
+        """Let a TrainJob that is over begin again under its name: it is deleted, then submitted as it was.
+
+        Raises RefusedError for one that is not over, and where it would not be taken again; it is then as it was.
+        """
 
     async def delete_job(self, name: str) -> None:
         """Delete the TrainJob and all that it is made of; raises NotFoundError."""

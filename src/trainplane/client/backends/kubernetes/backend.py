@@ -14,7 +14,7 @@ from trainplane.client.backends.kubernetes.failures import translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading, Wanted
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
+from trainplane.client.backends.kubernetes.replacing import MANAGER, replace, retrying, scaling
 from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.events import choose_events, read_events
@@ -37,9 +37,10 @@ from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.kubernetes.replacing import Change
     from trainplane.client.reading.history import Points
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
@@ -91,27 +92,36 @@ class KubernetesBackend:
 
     async def get_runtime(self, name: str) -> Runtime:
         """Return a runtime: the namespace's, else the cluster's."""
-        missing = (
-            f"there is no runtime {name}, neither of namespace {self.namespace} nor of the cluster: list_runtimes() "
-            "says which there are"
-        )
-        with translated(f"runtime {name} cannot be read", missing=missing):
-            try:
-                tree = await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
-            except kube.NotFoundError:
-                tree = await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
-        return read_runtime(tree)
+        return read_runtime(await self.runtime_document({"spec": {"runtimeRef": {"name": name}}}))
 
     async def _runtime_of(self, job: Tree) -> Runtime | None:
         """Return the runtime that a TrainJob names; None if it is gone, or cannot be read."""
-        ref = trees.get(job, "spec", "runtimeRef") or {}
-        name = str(ref.get("name") or "")
         try:
-            if ref.get("kind") == names.TRAINING_RUNTIME:
-                return read_runtime(await self._client.get(TRAINING_RUNTIMES, name, self.namespace))
-            return read_runtime(await self._client.get(CLUSTER_TRAINING_RUNTIMES, name))
+            return read_runtime(await self._named_runtime(job))
         except (kube.ApiError, InvalidError, ValueError):
             return None
+
+    async def _named_runtime(self, job: Tree) -> Tree:
+        ref = trees.get(job, "spec", "runtimeRef") or {}
+        name = str(ref.get("name") or "")
+        if ref.get("kind") == names.TRAINING_RUNTIME:
+            return await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
+        return await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the runtime that a TrainJob's document names, as it is now; by name alone the namespace's first."""
+        ref = trees.get(job, "spec", "runtimeRef") or {}
+        missing = (
+            f"there is no {ref.get('kind') or 'runtime'} {ref.get('name')}, neither of namespace {self.namespace} nor "
+            "of the cluster: list_runtimes() says which there are"
+        )
+        with translated(f"runtime {ref.get('name')} cannot be read", missing=missing):
+            if not _names_kind(job):
+                try:
+                    return await self._named_runtime(_with_kind(job, names.TRAINING_RUNTIME))
+                except kube.NotFoundError:
+                    pass
+            return await self._named_runtime(job)
 
     # -- what changes things --------------------------------------------------------------------------------------
 
@@ -167,9 +177,25 @@ class KubernetesBackend:
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob start again with another number of nodes."""
-        options: Any = {"clock": self._clock, "create": self._create, "nodes_of": self._nodes_of}
+
+        async def is_done(job: Tree) -> bool:
+            return await self._nodes_of(job) == num_nodes
+
         with translated(f"TrainJob {name} cannot be scaled to {num_nodes}", missing=self._missing(name)):
-            await replace(self._client, self.namespace, name, num_nodes, **options)
+            await self._replace(name, scaling(num_nodes), is_done)
+
+    async def restart_job(self, name: str) -> None:
+        """Create a TrainJob that is over again, in its place."""
+
+        async def is_done(_: Tree) -> bool:
+            return False
+
+        with translated(f"TrainJob {name} cannot be retried", missing=self._missing(name)):
+            await self._replace(name, retrying(), is_done)
+
+    async def _replace(self, name: str, change: Change, is_done: Callable[[Tree], Awaitable[bool]]) -> None:
+        options: Any = {"clock": self._clock, "create": self._create, "is_done": is_done}
+        await replace(self._client, self.namespace, name, change, **options)
 
     async def _nodes_of(self, job: Tree) -> int | None:
         """Return how many nodes a TrainJob has; None where neither it nor a runtime says so."""
@@ -211,6 +237,11 @@ class KubernetesBackend:
             if (name := str(trees.get(job, "metadata", "name")))
         ]
         return sorted(found, key=lambda job: (job.creation_timestamp, job.name))
+
+    async def job_document(self, name: str) -> Tree:
+        """Return a TrainJob as the cluster has it."""
+        with translated(f"TrainJob {name} cannot be read", missing=self._missing(name)):
+            return await self._client.get(TRAIN_JOBS, name, self.namespace)
 
     async def get_job(self, name: str) -> TrainJob:
         """Return a TrainJob: itself, its pods, its runtime.

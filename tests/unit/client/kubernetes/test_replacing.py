@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.unit.client.reading.documents import NAMESPACE, condition, runtime, train_job
-from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, LABEL_STANDS_FOR, replace, scaled
+from trainplane.client.backends.kubernetes.replacing import ATTEMPTS, LABEL_STANDS_FOR, replace, scaled, scaling
 from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import TransportError
@@ -93,9 +93,11 @@ class TestReplacing:
                 raise TransportError("no answer")
             return job
 
+        async def is_done(_: dict[str, Any]) -> bool:
+            return False
+
         clock = QuickClock()
-        options: Any = {"clock": clock, "create": create, "nodes_of": stage.backend._nodes_of}
-        work = replace(stage.client, NAMESPACE, "a", 4, **options)
+        work = replace(stage.client, NAMESPACE, "a", scaling(4), clock=clock, create=create, is_done=is_done)
         if failures < ATTEMPTS:
             await work
         else:
