@@ -23,11 +23,15 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
+    Command("report", "trainplane.cli.report", "Write the page of a TrainJob as one HTML file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),
     Command(
         "fleet check", "trainplane.cli.fleet_check", "Say what would stop a job on each worker", "Queues and fleet"
     ),
     Command("fleet sync", "trainplane.cli.fleet_sync", "Apply the hub's runtimes to the workers", "Queues and fleet"),
+    Command(
+        "ui", "trainplane.cli.ui", "Show the fleet, its jobs and one job as pages in a browser", "Queues and fleet"
+    ),
     Command("runtime check", "trainplane.cli.runtime_check", "Say what is wrong with files of runtimes", "Runtimes"),
     Command("version", "trainplane.cli.version", "Show the version of trainplane and of its API", "This program"),
 )

@@ -1,4 +1,4 @@
-"""A metric over time as a picture, with what it says in words below: for those who cannot see it, and for its figures."""
+"""A metric over time as a picture, and in words below: for those who cannot see it, and for its figures."""
 
 from __future__ import annotations
 

@@ -86,12 +86,13 @@ def _queues(queues: Sequence[QueueUse]) -> Html:
 def _quota_rows(queue: QueueUse) -> list[tuple[str, ...]]:
     state = badge("Active" if queue.is_active else "Stopped")
     begin = (queue.name, state, str(queue.pending), str(queue.admitted), queue.cohort)
-    quotas = [
-        (*begin, one.flavor, one.resource, f"{_amount(one, one.used)} of {_amount(one, one.nominal)}", _meter(one))
-        + (_amount(one, one.free), queue.why)
-        for one in queue.quotas
-    ]
-    return quotas or [(*begin, "", "", "", "", "", queue.why)]
+    quotas = [_quota(one) for one in queue.quotas] or [("",) * 5]
+    return [(*begin, *quota, queue.why) for quota in quotas]
+
+
+def _quota(one: QuotaUse) -> tuple[str, ...]:
+    used = f"{_amount(one, one.used)} of {_amount(one, one.nominal)}"
+    return one.flavor, one.resource, used, _meter(one), _amount(one, one.free)
 
 
 def _meter(one: QuotaUse) -> Html:

@@ -17,8 +17,9 @@ from aiohttp import web
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+    from typing import TypeAlias
 
-    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "

@@ -9,6 +9,7 @@ from trainplane.client.types.jobs import FINISHED
 from trainplane.page.charts import charts
 from trainplane.page.markup import Html, badge, section, table, tag, terms
 from trainplane.page.nodes import nodes
+from trainplane.page.origins import origins
 from trainplane.page.stages import stages
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def job_page(look: Look, *, following: bool = False) -> Html:
     parts.append(section("steps", "Nodes", nodes(job.steps), live=True))
     parts.append(_log(look.lines, following=following))
     parts.append(_events(look.events, look.earlier_events))
+    if look.origins:
+        parts.append(section("origins", "Where its pods come from", origins(look.origins), live=True))
     if look.unread:
         missing = tag("ul", *(tag("li", one) for one in look.unread))
         parts.append(section("unread", "What could not be read", missing, live=True))
@@ -40,7 +43,7 @@ def job_page(look: Look, *, following: bool = False) -> Html:
 def _head(look: Look) -> Html:
     job = look.job
     title = tag("h1", tag("span", "TrainJob ", class_="faint"), tag("span", job.name, class_="name"))
-    state = tag("p", badge(job.status), " ", look.told.summary, role="status", class_="state")
+    state = tag("p", badge(job.status), " ", look.told.cause or look.told.summary, role="status")
     took = duration(age(job, look.now))
     pairs = (
         ("runtime", job.runtime.name),
@@ -122,7 +125,9 @@ def log_line(line: LogLine) -> Html:
 
 def _events(events: Sequence[Event], earlier: int) -> Html:
     if not events:
-        return section("events", "Events", tag("p", "Nothing was told, or it is too long ago.", class_="faint"), live=True)
+        return section(
+            "events", "Events", tag("p", "Nothing was told, or it is too long ago.", class_="faint"), live=True
+        )
     rows = (
         (
             f"{moment(event):%Y-%m-%d %H:%M:%S}Z",

@@ -53,7 +53,9 @@ def _counted(found: Sequence[TrainJob], number: int, wanted: str) -> str:
 def _search(wanted: str) -> Html:
     label = tag("label", "Name, state, runtime, queue or cluster", for_="wanted")
     field = tag("input", type="search", name="q", id="wanted", value=wanted, maxlength="200")
-    return tag("form", label, field, tag("button", "Search", type="submit"), role="search", action="/jobs", method="get")
+    return tag(
+        "form", label, field, tag("button", "Search", type="submit"), role="search", action="/jobs", method="get"
+    )
 
 
 def _row(job: TrainJob, now: datetime) -> tuple[str, ...]:

@@ -13,15 +13,14 @@ from trainplane.explain.explain import explain
 from trainplane.explain.timeline import spans, timeline_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime, timedelta
 
     from trainplane.api.trainjob import Milestone
-    from trainplane.client.reading.history import Points
     from trainplane.client.types.jobs import Event, TrainJob
-    from trainplane.client.types.runtimes import Runtime
     from trainplane.explain.explanation import Explanation
     from trainplane.explain.facts import Facts
+    from trainplane.page.origins import PodOrigins
 
 MOST_LINES: Final = 200
 """Log lines of a page: the last."""
@@ -43,15 +42,30 @@ class Look:
     """The last of all steps, in the order of time."""
     unread: Sequence[str]
     """What could not be read, and why."""
+    origins: Sequence[PodOrigins] = ()
     now: datetime = field(kw_only=True)
 
 
 def look_at(
-    facts: Facts, now: datetime, *, history: Mapping[str, Points] | None = None, runtime: Runtime | None = None
+    facts: Facts,
+    now: datetime,
+    *,
+    known: TrainJob | None = None,
+    origins: Sequence[PodOrigins] = (),
+    unread: Sequence[str] = (),
 ) -> Look:
-    """Return what is shown of a TrainJob; `history` has its metrics' points, which facts have not."""
+    """Return what is shown of a TrainJob.
+
+    Args:
+        facts: What is known of it.
+        now: When.
+        known: The TrainJob as `get_job` has it: its runtime and the points of its metrics are not among the facts.
+        origins: Where its pods' fields come from.
+        unread: What else could not be read, and why.
+    """
+    runtime = known.runtime if known else None
     job = read_job(facts.job, facts.pods, runtime=runtime, view=facts.view, events=facts.events, logs=facts.logs)
-    job.metrics_history = history or {}
+    job.metrics_history = known.metrics_history if known else {}
     events = read_events(facts.events)
     return Look(
         job,
@@ -60,7 +74,8 @@ def look_at(
         events[-MOST_EVENTS:],
         max(0, len(events) - MOST_EVENTS),
         _last_lines(facts),
-        facts.unread,
+        [*facts.unread, *unread],
+        origins,
         now=now,
     )
 

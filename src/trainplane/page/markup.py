@@ -28,6 +28,10 @@ SYMBOLS: Final = {
     "Succeeded": "✓",
     "Failed": "✗",
     "Warning": "!",
+    "Connected": "✓",
+    "Lost": "✗",
+    "Active": "✓",
+    "Stopped": "‖",
 }
 """What says a state beside its word and its colour."""
 TONES: Final = {
@@ -39,6 +43,10 @@ TONES: Final = {
     "Complete": "green",
     "Succeeded": "green",
     "Failed": "red",
+    "Connected": "green",
+    "Lost": "red",
+    "Active": "green",
+    "Stopped": "amber",
 }
 
 __all__ = ["Html", "badge", "folded", "join", "section", "table", "tag", "terms"]
@@ -51,7 +59,10 @@ def tag(name: str, /, *children: str, **attributes: str) -> Html:
 
 
 def _gated(text: str) -> str:
-    return text if isinstance(text, Html) else clean(text, MOST_TEXT)
+    if isinstance(text, Html):
+        return text
+    space = " " if text.endswith(" ") else ""
+    return clean(text, MOST_TEXT) + space
 
 
 def join(*parts: str) -> Html:

@@ -6,7 +6,6 @@ read now. `guard` decides who is answered.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
@@ -18,18 +17,20 @@ from aiohttp import web
 from trainplane.client.errors import NotFoundError, TrainplaneError
 from trainplane.client.types.jobs import FINISHED
 from trainplane.explain.cleaning import clean
+from trainplane.page.asking import ask
 from trainplane.page.fleet import fleet_page
 from trainplane.page.following import follow
 from trainplane.page.guard import HEADERS, Guard, refuse
 from trainplane.page.job import job_page
 from trainplane.page.jobs import job_address, jobs_page
-from trainplane.page.look import MOST_LINES, look_at
+from trainplane.page.look import MOST_LINES
 from trainplane.page.shell import script, served, style_sheet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from trainplane.client.aio import AsyncTrainerClient
+    from trainplane.page.guard import Handler
     from trainplane.page.markup import Html
 
 MOST_STREAMS: Final = 16
@@ -81,8 +82,7 @@ class Pages:
     async def job(self, request: web.Request) -> web.Response:
         """Answer with one TrainJob."""
         name = _name(request)
-        facts, job = await asyncio.gather(self._client.backend.collect(name), self._client.get_job(name))
-        look = look_at(facts, self._now(), history=job.metrics_history, runtime=job.runtime)
+        look = await ask(self._client, name, self._now)
         tail = max(1, MOST_LINES // max(1, len(look.job.steps)))
         stream = "" if look.job.status in FINISHED else f"{job_address(name)}/stream?tail={tail}"
         return self._page(name, job_page(look, following=bool(stream)), stream=stream)
@@ -132,7 +132,7 @@ async def serving(client: AsyncTrainerClient, namespace: str, port: int = 0) -> 
     guards: list[Guard] = []
 
     @web.middleware
-    async def guarded(request: web.Request, handler: Callable[..., object]) -> web.StreamResponse:
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await guards[0].watch(request, _answered(handler))
 
     application = web.Application(middlewares=[guarded], client_max_size=1024)
@@ -149,7 +149,7 @@ async def serving(client: AsyncTrainerClient, namespace: str, port: int = 0) -> 
         await runner.cleanup()
 
 
-def _answered(handler: Callable[..., object]) -> Callable[[web.Request], object]:
+def _answered(handler: Handler) -> Handler:
     """Return a handler whose failures are told in a line."""
 
     async def answer(request: web.Request) -> web.StreamResponse:

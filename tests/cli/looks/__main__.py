@@ -14,23 +14,33 @@ from tests.cli.looks.scenes import pages
 PICTURES = REPOSITORY / "docs" / "pictures"
 
 
-async def photograph(target: Path) -> int:
-    """Write a picture of each page on each screen, and return how much cannot be read."""
-    target.mkdir(parents=True, exist_ok=True)
-    wrong = 0
+async def photograph(files: dict[str, Path]) -> tuple[dict[str, bytes], list[str]]:
+    """Return a picture of each page on each screen, and what on them cannot be read."""
+    pictures: dict[str, bytes] = {}
+    wrong: list[str] = []
+    async with browsing() as browser:
+        for name, file in files.items():
+            for screen in SCREENS:
+                await browser.open(file.as_uri(), screen)
+                pictures[f"{name}-{screen.label}.png"] = await browser.picture()
+                found = await browser.findings(screen)
+                wrong += [f"{name} {screen.label}: {one.kind}: {one.text!r}: {one.detail}" for one in found]
+    return pictures, wrong
+
+
+def main() -> int:
+    """Write the pictures; return the exit code."""
     with TemporaryDirectory() as folder:
-        async with browsing() as browser:
-            for name, text in pages().items():
-                file = Path(folder) / f"{name}.html"
-                file.write_text(text)
-                for screen in SCREENS:
-                    await browser.open(file.as_uri(), screen)
-                    (target / f"{name}-{screen.label}.png").write_bytes(await browser.picture())
-                    for one in await browser.findings(screen):
-                        wrong += 1
-                        print(f"{name} {screen.label}: {one.kind}: {one.text!r}: {one.detail}")
-    return wrong
+        files = {name: Path(folder) / f"{name}.html" for name in pages()}
+        for name, text in pages().items():
+            files[name].write_text(text)
+        pictures, wrong = asyncio.run(photograph(files))
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    for name, picture in pictures.items():
+        (PICTURES / name).write_bytes(picture)
+    sys.stdout.write("".join(f"{one}\n" for one in wrong))
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    sys.exit(1 if asyncio.run(photograph(PICTURES)) else 0)
+    sys.exit(main())

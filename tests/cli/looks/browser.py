@@ -183,7 +183,7 @@ async def browsing() -> AsyncIterator[Browser]:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-            if draining:
+            if draining is not None:
                 await draining
 
 

@@ -1,4 +1,4 @@
-"""What is looked at: TrainJobs with 2, 8 and 256 nodes, a list of them, a fleet. Made of documents as clusters have them."""
+"""What is looked at: TrainJobs with 2, 8 and 256 nodes, a list of them, a fleet; of documents as clusters have them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.unit.client.backend import a_job
 from tests.unit.client.reading.documents import condition, ended, event, pod, train_job, waiting
 from trainplane.client.reading.jobs import read_job
 from trainplane.client.types.overview import Concern, DeviceUse, Overview, QueueUse, QuotaUse, WorkerState
@@ -18,6 +19,7 @@ from trainplane.page.shell import served, style_sheet
 
 if TYPE_CHECKING:
     from trainplane.client.reading.history import Points
+    from trainplane.client.types.jobs import TrainJob
     from trainplane.page.markup import Html
 
 BEGIN: Final = datetime(2026, 11, 15, 5, 0, tzinfo=UTC)
@@ -29,8 +31,7 @@ TRACE: Final = (
     "    loss.backward()",
     '  File "/usr/lib/python3/dist-packages/torch/_tensor.py", line 626, in backward',
     "    torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)",
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.40 GiB. GPU 0 has a total capacity of 79.15 GiB "
-    "of which 1.12 GiB is free.",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.40 GiB. GPU 0 has a capacity of 79.15 GiB.",
 )
 
 
@@ -41,7 +42,10 @@ def failed() -> Look:
         nodes=2,
         conditions=[condition("Failed", "FailedJobs", "jobset failed due to one or more job failures")],
         metadata={"labels": {"kueue.x-k8s.io/queue-name": "research"}},
-        status={"trainerStatus": _progress(23, None, loss="2.114", lr="0.0003")},
+        status={
+            "trainerStatus": _progress(23, None, loss="2.114", lr="0.0003"),
+            "timeline": _timeline(Queued=0, Admitted=95, Scheduled=97, Pulled=310, Running=312, FirstStep=371),
+        },
     )
     pods = [
         _pod(0, "llama-finetune", "Failed", state=ended(1), limits={"nvidia.com/gpu": 8}),
@@ -57,7 +61,7 @@ def failed() -> Look:
         event("Pod", pods[0]["metadata"]["name"], "BackOff", "Back-off restarting failed container node", second=40)
         | {"type": "Warning", "count": 3},
     ]
-    return look_at(Facts(job, pods, events, logs=logs), NOW, history=_history(23))
+    return look_at(Facts(job, pods, events, logs=logs), NOW, known=_known(23))
 
 
 def running() -> Look:
@@ -66,22 +70,25 @@ def running() -> Look:
         "resnet-imagenet",
         nodes=8,
         metadata={"labels": {"kueue.x-k8s.io/queue-name": "vision"}},
-        status={"trainerStatus": _progress(64, 1380, loss="0.871", accuracy="0.713", throughput="18234")},
+        status={
+            "trainerStatus": _progress(64, 1380, loss="0.871", accuracy="0.713", throughput="18234"),
+            "timeline": _timeline(Queued=0, Admitted=4, Scheduled=7, Pulled=31, Running=33, FirstStep=52),
+        },
     )
-    pods = [
-        _pod(rank, "resnet-imagenet", restarts=int(rank == 3), limits={"nvidia.com/gpu": 4}) for rank in range(8)
-    ]
+    pods = [_pod(rank, "resnet-imagenet", restarts=int(rank == 3), limits={"nvidia.com/gpu": 4}) for rank in range(8)]
     logs = {
         f"node-{rank}": [_line(second, f"epoch 57 step {second}: loss 0.{900 - second}") for second in range(6)]
         for rank in range(8)
     }
     events = [event("Pod", one["metadata"]["name"], "Pulled", "Image torch:2.6 was there", second=5) for one in pods]
-    return look_at(Facts(job, pods, events, logs=logs, unread=["nodes: forbidden"]), NOW, history=_history(64))
+    return look_at(Facts(job, pods, events, logs=logs, unread=["nodes: forbidden"]), NOW, known=_known(64))
 
 
 def large() -> Look:
     """256 nodes, of which two wait for an image, and one failed."""
-    job = train_job("moe-pretraining-256", nodes=256, status={"trainerStatus": _progress(8, 86_400, loss="5.120")})
+    timeline = _timeline(Scheduled=40, Pulled=420, Running=431, FirstStep=640)
+    status = {"trainerStatus": _progress(8, 86_400, loss="5.120"), "timeline": timeline}
+    job = train_job("moe-pretraining-256", nodes=256, status=status)
     odd = {
         17: _pod(17, job["metadata"]["name"], "Pending", state=waiting("ImagePullBackOff", "Back-off pulling image")),
         18: _pod(18, job["metadata"]["name"], "Pending", state=waiting("ImagePullBackOff", "Back-off pulling image")),
@@ -89,7 +96,7 @@ def large() -> Look:
     }
     pods = [odd.get(rank) or _pod(rank, job["metadata"]["name"]) for rank in range(256)]
     logs = {f"node-{rank}": [_line(rank % 60, f"rank {rank}: joined the rendezvous")] for rank in range(64)}
-    return look_at(Facts(job, pods, logs=logs), NOW, history=_history(8))
+    return look_at(Facts(job, pods, logs=logs), NOW, known=_known(8))
 
 
 def jobs() -> Html:
@@ -121,7 +128,9 @@ def fleet() -> Html:
         jobs={"Running": 14, "Restarting": 1, "Pending": 2, "Queued": 6, "Suspended": 1, "Failed": 3, "Succeeded": 210},
         concerns=(
             Concern("research", "llama-finetune", "Failed", NOW - timedelta(minutes=9), "CudaOutOfMemory", "research"),
-            Concern("vision", "detector-4", "Queued", NOW - timedelta(hours=3), "no quota for nvidia.com/gpu", "vision"),
+            Concern(
+                "vision", "detector-4", "Queued", NOW - timedelta(hours=3), "no quota for nvidia.com/gpu", "vision"
+            ),
         ),
         queues=(
             QueueUse("research", 4, 9, cohort="all", quotas=(QuotaUse("a100", "nvidia.com/gpu", 64, 64),)),
@@ -146,7 +155,7 @@ def fleet() -> Html:
 
 
 def pages() -> dict[str, str]:
-    """Return each page that is looked at by its name, whole: its style is in it, so a file shows it as a server does."""
+    """Return each page that is looked at by its name, whole: with its style in it, a file shows what a server does."""
     bodies = {
         "job-2-nodes": ("llama-finetune", job_page(failed())),
         "job-8-nodes": ("resnet-imagenet", job_page(running(), following=True)),
@@ -181,6 +190,17 @@ def _line(second: int, text: str) -> Line:
 def _progress(percent: int, remaining: int | None, **metrics: str) -> Any:
     told: Any = {"progressPercentage": percent, "metrics": [{"name": k, "value": v} for k, v in metrics.items()]}
     return told if remaining is None else {**told, "estimatedRemainingSeconds": remaining}
+
+
+def _timeline(**reached: int) -> Any:
+    """Return the stages of a status, each by the seconds after which it was reached."""
+    times = {stage: BEGIN + timedelta(seconds=seconds) for stage, seconds in reached.items()}
+    return [{"stage": stage, "time": f"{time:%Y-%m-%dT%H:%M:%SZ}"} for stage, time in times.items()]
+
+
+def _known(points: int) -> TrainJob:
+    """Return a TrainJob as `get_job` has it, for the points of its metrics."""
+    return a_job(metrics_history=_history(points))
 
 
 def _history(points: int) -> dict[str, Points]:
