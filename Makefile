@@ -160,6 +160,10 @@ seeds: engines images $(if $(filter 1,$(FULL)),$(PIPELINES)) ## what the documen
 explain: engines images ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)
 	$(LIVE) --suite explain tests/explain
 
+.PHONY: cli
+cli: engines images ## the command line as people use it, on a real cluster under a tenant's rights
+	$(LIVE) --suite cli tests/cli
+
 .PHONY: fleet
 fleet: engines image ## Kueue on one cluster, MultiKueue on a hub with two workers, the hub view (FULL=1: 500 jobs)
 	$(LIVE) --suite fleet --timeout=600 tests/fleet

@@ -21,10 +21,12 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
+    Command("watch", "trainplane.cli.watch", "Show a TrainJob live until it is over", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
     Command("report", "trainplane.cli.report", "Write the page of a TrainJob as one HTML file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),
+    Command("top", "trainplane.cli.top", "Show the fleet at a glance", "Queues and fleet"),
     Command(
         "fleet check", "trainplane.cli.fleet_check", "Say what would stop a job on each worker", "Queues and fleet"
     ),

@@ -55,7 +55,9 @@ from trainplane.client.types.jobs import (
     Step,
     TrainJob,
 )
+from trainplane.client.types.observation import Observation
 from trainplane.client.types.outputs import JobOutput, Output
+from trainplane.client.types.overview import Concern, DeviceUse, Overview, QueueUse, QuotaUse, WorkerState
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -84,6 +86,7 @@ __all__ = [
     "BuiltinTrainer",
     "Cause",
     "CodeError",
+    "Concern",
     "ContainerBackendConfig",
     "CustomTrainer",
     "CustomTrainerContainer",
@@ -91,6 +94,7 @@ __all__ = [
     "DataFormat",
     "DataType",
     "Description",
+    "DeviceUse",
     "EngineError",
     "Event",
     "Evidence",
@@ -115,11 +119,15 @@ __all__ = [
     "Loss",
     "Milestone",
     "NotFoundError",
+    "Observation",
     "Output",
+    "Overview",
     "PVCInitializer",
     "PlainSecretError",
     "Progress",
     "QueueAnswer",
+    "QueueUse",
+    "QuotaUse",
     "RefusedError",
     "Runtime",
     "RuntimeKind",
@@ -139,6 +147,7 @@ __all__ = [
     "TrainplaneError",
     "UnreachableError",
     "UnsupportedError",
+    "WorkerState",
     "Workspace",
     "get_tpu_num_nodes",
     "update_trainjob_status",

@@ -211,7 +211,9 @@ def with_report(points: Mapping[str, Points], progress: Progress) -> dict[str, P
     """Return the points of metrics with those of a report, each once; what is no number is no point."""
     found = dict(points)
     when = progress.updated
-    for name, text in list(progress.metrics.items())[:MOST_METRICS] if when is not None else ():
+    if when is None:
+        return found
+    for name, text in list(progress.metrics.items())[:MOST_METRICS]:
         with suppress(ValueError):
             value = float(text)
             before = found.get(name, ())

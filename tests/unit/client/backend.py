@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainplane.client.errors import NotFoundError
 from trainplane.client.types.jobs import Cause, Event, LogLine, Step, TrainJob
+from trainplane.client.types.overview import Overview
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class FakeBackend:
         self.answer: Tree | None = None
         self.events: list[Event] = []
         self.facts: Facts | None = None
+        self.overview = Overview()
 
     @property
     def kind(self) -> BackendKind:
@@ -126,6 +128,10 @@ class FakeBackend:
     async def explain_queue(self, name: str) -> Tree | None:
         self.calls.append(("explain_queue", name))
         return self.answer
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        self.calls.append(("survey", whole))
+        return self.overview
 
     async def close(self) -> None:
         self.closed = True

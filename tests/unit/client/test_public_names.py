@@ -22,11 +22,11 @@ KUBEFLOW = {
 }  # fmt: skip
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
-    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
+    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Concern", "Description", "DeviceUse", "EngineError",
     "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
     "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
-    "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
-    "UnreachableError", "UnsupportedError", "Workspace",
+    "Observation", "Overview", "Progress", "QueueAnswer", "QueueUse", "QuotaUse", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
+    "UnreachableError", "UnsupportedError", "WorkerState", "Workspace",
     "AzureInitializer", "FileInitializer", "GCSInitializer", "HTTPInitializer", "PVCInitializer",
 }  # fmt: skip
 
@@ -43,6 +43,8 @@ METHODS = {
     "delete_job": ["name"],
     "stream_job_logs": ["name", "steps", "follow", "tail"],
     "watch_job": ["name"],
+    "observe_job": ["name"],
+    "get_overview": ["whole"],
     "describe_job": ["name"],
     "explain_job": ["name"],
     "suspend_job": ["name"],

@@ -45,7 +45,7 @@ class Glyphs:
     empty: str = "─"
     levels: str = " ▁▂▃▄▅▆▇█"
     """Of a chart, from nothing to all of a cell."""
-    then: str = "›"
+    then: str = "▸"
     do: str = "→"
     more: str = "…"
 
@@ -75,7 +75,7 @@ def column(text: str, width: int, more: str = UNICODE.more) -> str:
     return shown + " " * (width - cell_len(shown))
 
 
-def line(*parts: str | tuple[str, str]) -> Text:
+def line(*parts: str | tuple[str, str] | Text) -> Text:
     """Return a line of texts, each with its style where it has one. None of them is read as markup."""
     return Text.assemble(*parts, no_wrap=True, overflow="crop", end="")
 
@@ -111,6 +111,7 @@ def fitted(lines: Iterable[Text], width: int, height: int) -> list[Text]:
     kept = list(lines)[:height]
     for one in kept:
         one.truncate(width)
+        one.append(_END * (one.plain.count(_ISOLATE) - one.plain.count(_END)))
     return kept
 
 

@@ -25,10 +25,10 @@ def chart(points: Points, width: int, height: int, glyphs: Glyphs = UNICODE) -> 
     top = len(glyphs.levels) - 1
     steps = top * height
     heights = [1 + round(_share(value, low, high) * (steps - 1)) for value in values]
-    rows = []
-    for row in range(height - 1, -1, -1):
-        rows.append("".join(glyphs.levels[max(0, min(top, tall - row * top))] for tall in heights).ljust(width))
-    return rows
+    return [
+        "".join(glyphs.levels[max(0, min(top, tall - row * top))] for tall in heights).ljust(width)
+        for row in reversed(range(height))
+    ]
 
 
 def bar(share: float, width: int) -> int:

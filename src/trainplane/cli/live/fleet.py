@@ -157,21 +157,19 @@ def _queue(queue: QueueUse, quotas: Sequence[QuotaUse | None], label: int, width
     left = width - 4 - label - 2 - len(count) - 2
     found = []
     for number, quota in enumerate(quotas):
-        if number == 0:
-            begin = ["  ", (sign, style), " ", column(queue.name, label, glyphs.more), "  ", count, "  "]
-        else:
-            begin = [" " * (width - left)]
+        name = column(queue.name, label, glyphs.more)
+        begin = line(" " * (width - left)) if number else line("  ", (sign, style), f" {name}  {count}  ")
         if quota is None:
-            found.append(line(*begin, cell(f"stopped: {queue.why}" if queue.why else "no quota", left, glyphs.more)))
+            found.append(line(begin, cell(f"stopped: {queue.why}" if queue.why else "no quota", left, glyphs.more)))
             continue
         held = f"{amount(quota.resource, quota.used)}/{amount(quota.resource, quota.nominal)}"
         held = f"{held:<{_HELD}}"
-        name = cell(f"{quota.resource} ({quota.flavor})", left - _BAR - len(held) - 2, glyphs.more)
-        found.append(line(*begin, *_bar(quota.used, quota.nominal, glyphs), " ", held, " ", name))
+        what = cell(f"{quota.resource} ({quota.flavor})", left - _BAR - len(held) - 2, glyphs.more)
+        found.append(line(begin, *_bar(quota.used, quota.nominal, glyphs), f" {held} {what}"))
     return found
 
 
-def _rows_of(queue: QueueUse, most: int) -> list[QuotaUse | None]:
+def _rows_of(queue: QueueUse, most: int) -> Sequence[QuotaUse | None]:
     """Return what is told of a queue: that it is stopped, else its quotas: devices before others, the fullest first."""
     if not queue.is_active or not queue.quotas:
         return [None]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from rich.cells import cell_len
+
 from trainplane.cli.live.cells import UNICODE, Glyphs, cell, column, fitted, line, plain, spaced, wrapped
 from trainplane.cli.live.chart import bar, chart
 from trainplane.cli.live.grid import GROUP, STYLES, grid, legend, node_states, nodes_each, state_of
@@ -34,12 +36,13 @@ _CHART_ROWS: Final = 5
 _NAME: Final = 20
 """Cells of the names of metrics and steps, at most."""
 _VALUE: Final = 11
+_STATE: Final = 12
 _FEW: Final = GROUP
 """Nodes that need no grid: each has a line of its own below."""
 
 
 def job_view(
-    seen: Observation, now: datetime, width: int, height: int, glyphs: Glyphs = UNICODE, note: str = ""
+    seen: Observation, now: datetime, width: int, height: int, glyphs: Glyphs = UNICODE, *, note: str = ""
 ) -> list[Text]:
     """Return the lines of a screen; `note` is its last line."""
     job = seen.job
@@ -62,12 +65,12 @@ def job_view(
 def _head(seen: Observation, now: datetime, width: int, glyphs: Glyphs) -> list[Text]:
     job = seen.job
     sign, style = _STATUS.get(job.status, ("unknown", "yellow"))
-    state = f"{getattr(glyphs, sign)} {'Deleted' if seen.is_deleted else job.status}"
+    state = f"{getattr(glyphs, sign)} {'Deleted' if seen.is_deleted else cell(job.status, _STATE, glyphs.more)}"
     took = duration(age(job, now))
-    name = cell(job.name, max(8, width - len(state) - len(took) - 5), glyphs.more)
+    name = cell(job.name, max(8, width - cell_len(state) - len(took) - 5), glyphs.more)
     where = {"namespace": job.namespace, "on": job.cluster, "queue": job.queue, "runtime": job.runtime.name}
     told = ", ".join(f"{word} {plain(what)}" for word, what in where.items() if what)
-    left = width - len(name) - len(state) - len(took) - 6
+    left = width - cell_len(name) - cell_len(state) - len(took) - 6
     rest = f"  {cell(told, left, glyphs.more)}" if left >= len("namespace x") else ""
     return [line((name, "bold"), "  ", (state, style), "  ", took, rest)]
 
@@ -92,8 +95,8 @@ def _why(seen: Observation, width: int, most: int, glyphs: Glyphs) -> list[Text]
     found: list[Text] = []
     for number, (sign, style, text) in enumerate(parts):
         rows = most - len(found) - (len(parts) - number - 1)
-        for place, row in enumerate(wrapped(text, width - 2, rows, glyphs.more)):
-            found.append(line((sign if place == 0 else " ", style), " ", row))
+        first, *others = wrapped(text, width - 2, rows, glyphs.more) or [""]
+        found += [line((sign, style), " ", first), *(line("  ", row) for row in others)]
     return found
 
 

@@ -54,8 +54,8 @@ class Lines:
 
     tick: float | None = None
 
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        """Write to `out`, with the seconds since now in front."""
+    def __init__(self, out: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Write to `out`, with the seconds since now in front; who takes `news` needs none."""
         self._out = out
         self._clock = clock
         self._began = clock()
@@ -64,9 +64,13 @@ class Lines:
         self._counted = float("-inf")
         self._tenth = 0
 
+    def news(self, job: TrainJob) -> list[str]:
+        """Return a line for each thing that is new since the last call."""
+        return [*self._new_steps(job), *self._new_percents(job), *self._new_status(job)]
+
     def show(self, job: TrainJob) -> None:
         """Write what is new."""
-        for line in (*self._new_steps(job), *self._new_percents(job), *self._new_status(job)):
+        for line in self.news(job):
             print(f"[{duration(self._clock() - self._began):>6}] {line}", file=self._out, flush=True)
 
     def _new_status(self, job: TrainJob) -> list[str]:

@@ -103,7 +103,13 @@ class Survey:
             raise translate(error, "TrainJobs cannot be listed") from error
 
     async def _list(
-        self, resource: Resource, what: str, absent: str = "", *, namespace: str | None = None, fields: str | None = None
+        self,
+        resource: Resource,
+        what: str,
+        absent: str = "",
+        *,
+        namespace: str | None = None,
+        fields: str | None = None,
     ) -> list[Tree] | None:
         """Return a list; None where it cannot be read, which is told, but for what need not be there at all."""
         try:

@@ -1,0 +1,115 @@
+"""A tenant of a real cluster: a namespace, an account with a Role in it and no more, and commands as it types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from lab import accounts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.cluster import Cluster
+
+Tree = dict[str, Any]
+
+SCRIPTS: Final = Path(sys.executable).parent
+"""Where the installed `trainplane` and `kubectl-trainjob` are."""
+PATIENCE: Final = 180
+"""Seconds that a command may take on a busy machine of two cores."""
+RIGHTS: Final = (
+    {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs"], "verbs": ["*"]},
+    {
+        "apiGroups": ["trainer.kubeflow.org"],
+        "resources": ["trainingruntimes"],
+        "verbs": ["get", "list", "watch"],
+    },
+    {
+        "apiGroups": [""],
+        "resources": ["pods", "pods/log", "events", "configmaps"],
+        "verbs": ["get", "list", "watch"],
+    },
+)
+"""What a practitioner is given of a namespace: nothing of nodes, of other namespaces or of the cluster."""
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """See the module's docstring."""
+
+    cluster: Cluster
+    namespace: str
+    kubeconfig: Path
+    """Its current context is the tenant's, in its namespace."""
+
+    def apply(self, *documents: Tree) -> None:
+        """Apply objects in the namespace, as an admin."""
+        for document in documents:
+            document["metadata"].setdefault("namespace", self.namespace)
+        self.cluster.apply(*documents)
+
+    def run(self, *words: str, code: int = 0, program: str = "trainplane", **environment: str) -> str:
+        """Run the installed program with the tenant's rights, and return what it printed on standard output."""
+        done = self.start(*words, program=program, **environment)
+        assert done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}{done.stderr}"[:4000]
+        return done.stdout
+
+    def start(self, *words: str, program: str = "trainplane", **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run the installed program with the tenant's rights to its end."""
+        return subprocess.run(
+            [SCRIPTS / program, *words],
+            capture_output=True,
+            text=True,
+            env=self.environment(**environment),
+            timeout=PATIENCE,
+            check=False,
+        )
+
+    def environment(self, **others: str) -> dict[str, str]:
+        """Return the environment of the tenant's commands."""
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), **others}
+
+    def tree(self, *words: str, code: int = 0) -> Any:
+        """Run a command and return the JSON that it printed."""
+        return json.loads(self.run(*words, code=code))
+
+
+@contextmanager
+def tenant_of(cluster: Cluster, name: str = "team") -> Iterator[Tenant]:
+    """Make a namespace with its tenant; it is deleted afterwards, without waiting."""
+    namespace = f"{name}-{uuid.uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", namespace)
+    cluster.apply(*_rights(namespace))
+    kubeconfig = accounts.kubeconfig(cluster, namespace, namespace)
+    tree = yaml.safe_load(kubeconfig.read_text())
+    tree["contexts"][0]["context"]["namespace"] = namespace
+    kubeconfig.write_text(yaml.safe_dump(tree, sort_keys=False))
+    yield Tenant(cluster, namespace, kubeconfig)
+    cluster.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def _rights(namespace: str) -> list[Tree]:
+    """Return the tenant's account, which is called as its namespace, and its Role."""
+    meta = {"name": namespace, "namespace": namespace}
+    api = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": meta, "rules": list(RIGHTS)},
+        {
+            "apiVersion": f"{api}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": api, "kind": "Role", "name": namespace},
+            "subjects": [{"kind": "ServiceAccount", **meta}],
+        },
+    ]
