@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trainplane.client.display.facts import duration
+from trainplane.client.display.facts import amount, duration
 from trainplane.page.jobs import job_address
 from trainplane.page.markup import Html, badge, section, table, tag
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 1000
 """Rows of any table here: those that need attention come first."""
-_GIB: Final = 1 << 30
-_BYTES: Final = frozenset({"memory", "ephemeral-storage", "storage"})
 
 
 def fleet_page(seen: Overview, now: datetime, *, namespace: str) -> Html:
@@ -91,18 +89,14 @@ def _quota_rows(queue: QueueUse) -> list[tuple[str, ...]]:
 
 
 def _quota(one: QuotaUse) -> tuple[str, ...]:
-    used = f"{_amount(one, one.used)} of {_amount(one, one.nominal)}"
-    return one.flavor, one.resource, used, _meter(one), _amount(one, one.free)
+    used = f"{amount(one.resource, one.used)} of {amount(one.resource, one.nominal)}"
+    return one.flavor, one.resource, used, _meter(one), amount(one.resource, one.free)
 
 
 def _meter(one: QuotaUse) -> Html:
     full = one.nominal or max(one.used, 1.0)
     used = min(one.used, full)
     return tag("meter", f"{used / full:.0%}", value=f"{used / full:.4f}", aria_label=f"{used / full:.0%} used")
-
-
-def _amount(one: QuotaUse, value: float) -> str:
-    return f"{value / _GIB:.4g} GiB" if one.resource in _BYTES else f"{value:.6g}"
 
 
 def _devices(devices: Sequence[DeviceUse]) -> Html:

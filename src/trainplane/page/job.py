@@ -1,4 +1,4 @@
-"""The page of one TrainJob: where it stands, why, what to do; then stages, metrics, steps, lines and events."""
+"""The page of one TrainJob: where it stands, why, what to do; then nodes, stages, metrics, lines and events."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def job_page(look: Look, *, following: bool = False) -> Html:
     """Return the body of the page; `following`: a server sends more lines as they come."""
     job = look.job
     parts = [_head(look), _why(look.told)]
+    parts.append(section("steps", "Nodes", nodes(job.steps), live=True))
     parts.append(section("stages", "Timeline", stages(look.stages), live=True))
     if job.progress and (job.progress.metrics or job.metrics_history):
         parts.append(section("metrics", "Metrics", charts(job), live=True))
-    parts.append(section("steps", "Nodes", nodes(job.steps), live=True))
     parts.append(_log(look.lines, following=following))
     parts.append(_events(look.events, look.earlier_events))
     if look.origins:

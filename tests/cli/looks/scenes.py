@@ -184,7 +184,7 @@ def _pod(rank: int, job: str, phase: str = "Running", **others: Any) -> Any:
 
 
 def _line(second: int, text: str) -> Line:
-    return Line(text, BEGIN + timedelta(minutes=30, seconds=second))
+    return Line(text, NOW - timedelta(seconds=20 - second / 4))
 
 
 def _progress(percent: int, remaining: int | None, **metrics: str) -> Any:
