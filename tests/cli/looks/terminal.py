@@ -13,7 +13,7 @@ import time
 import uuid
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,7 +128,7 @@ def _changed(style: Style, codes: list[int], palette: Sequence[str]) -> Style:
     return style
 
 
-_SWITCHES: Final[dict[int, dict[str, bool | str]]] = {
+_SWITCHES: Final[dict[int, dict[str, Any]]] = {
     1: {"bold": True},
     2: {"dim": True},
     4: {"underline": True},
