@@ -7,6 +7,7 @@ twenty lines never does. Styles and scripts stand in files of their own, so the 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from trainplane.client.display.elements import Html, element
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_TEXT: Final = 1024
 """Letters of one text."""
+_SHORT: Final = 64
+"""Letters of a text that is worth remembering."""
 SYMBOLS: Final = {
     "Created": "○",
     "Pending": "○",
@@ -61,8 +64,16 @@ def tag(name: str, /, *children: str, **attributes: str) -> Html:
 def _gated(text: str) -> str:
     if isinstance(text, Html):
         return text
-    space = " " if text.endswith(" ") else ""
-    return clean(text, MOST_TEXT) + space
+    return _cleaned_once(text) if len(text) <= _SHORT else _cleaned(text)
+
+
+def _cleaned(text: str) -> str:
+    """Return a text that may be shown; a space at its end stays, for something follows it."""
+    return clean(text, MOST_TEXT) + (" " if text.endswith(" ") else "")
+
+
+_cleaned_once = lru_cache(4096)(_cleaned)
+"""The same few hundred words make up most of a page of a thousand jobs."""
 
 
 def join(*parts: str) -> Html:

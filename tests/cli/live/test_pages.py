@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.paths import REPOSITORY
 from tests.cli.looks.browser import SCREENS, browsing
 from tests.cli.tenant import PATIENCE, SCRIPTS, Tenant, tenant_of
+from tests.fenced import blocks
 from tests.sdk.kubernetes.stage import runtime, train_job
 from tests.unit.page.hostile import dangers
 
@@ -27,6 +29,14 @@ PROGRAM = f"echo 'rank begins {EVIL}'; while [ ! -e /tmp/go ]; do sleep 0.2; ech
 """Prints until somebody lets it fail."""
 
 
+def _shown(number: int) -> list[str]:
+    """Return the words behind `trainplane` of a command that the page shows."""
+    (line,) = blocks(REPOSITORY / "docs" / "pages.md", "sh")[number].splitlines()
+    program, *words = line.split()
+    assert program == "trainplane"
+    return words
+
+
 @pytest.fixture(scope="module")
 def tenant(cluster: Cluster) -> Iterator[Tenant]:
     with tenant_of(cluster) as tenant:
@@ -37,7 +47,7 @@ def tenant(cluster: Cluster) -> Iterator[Tenant]:
 @contextmanager
 def ui(tenant: Tenant) -> Iterator[str]:
     """Run `trainplane ui` and yield the address that it prints; Ctrl-C ends it with 0."""
-    words = [str(SCRIPTS / "trainplane"), "ui"]
+    words = [str(SCRIPTS / "trainplane"), *_shown(0)]
     with subprocess.Popen(words, env=tenant.environment(), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -50,8 +60,9 @@ def ui(tenant: Tenant) -> Iterator[str]:
 def test_a_tenant_sees_a_job_run_and_fail_in_a_browser(tenant: Tenant, tmp_path: Path) -> None:
     with ui(tenant) as address:
         asyncio.run(_look(tenant, address))
-    target = tmp_path / "fit.html"
-    tenant.run("report", "fit", "-o", str(target))
+    target = tmp_path / "job.html"
+    places = {"JOB": "fit", "job.html": str(target)}
+    tenant.run(*(places.get(word, word) for word in _shown(1)))
     page = target.read_text()
     assert dangers(page) == []
     for one in ("exit code 3", "rank begins &lt;img", "What could not be read", "came from"):
