@@ -14,12 +14,10 @@ from trainplane.cli.options import Context, Kubeconfig, Namespace, Verbose
 from trainplane.cli.output import Output
 
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="The port on 127.0.0.1; 0: a free one.")]
-Open = Annotated[bool, typer.Option("--open", help="Open it in the browser of this machine.")]
 
 
 def command(
     port: Port = 0,
-    open_: Open = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -28,13 +26,14 @@ def command(
     """Show the fleet, its jobs and one job as pages in a browser.
 
     Prints an address on 127.0.0.1 with a token in it, which is the key: whoever has it sees what you may see. Pages are
-    read with your own credentials, and change nothing. Nothing is installed in the cluster. Ctrl-C ends it.
+    read with your own credentials, and change nothing. Nothing is installed in the cluster. Ctrl-C ends it. The browser
+    is yours to open: started from here, its command line would show the token to everybody on this machine.
 
     Exit code: 0 it was ended; 2 the cluster cannot be reached as asked, or the port is taken.
     """
     del verbose
     try:
-        asyncio.run(_serve(Connection(namespace, context, kubeconfig), port, opened=open_))
+        asyncio.run(_serve(Connection(namespace, context, kubeconfig), port))
     except KeyboardInterrupt:
         pass
     except OSError as error:
@@ -42,7 +41,7 @@ def command(
     return 0
 
 
-async def _serve(connection: Connection, port: int, *, opened: bool) -> None:
+async def _serve(connection: Connection, port: int) -> None:
     from trainplane.client.aio import AsyncTrainerClient  # noqa: PLC0415 heavy
     from trainplane.page.server import serving  # noqa: PLC0415 heavy
 
@@ -54,8 +53,4 @@ async def _serve(connection: Connection, port: int, *, opened: bool) -> None:
         output.line(guard.address)
         output.line(f"TrainJobs of namespace {backend.namespace}; Ctrl-C ends it")
         sys.stdout.flush()
-        if opened:
-            import webbrowser  # noqa: PLC0415 rare
-
-            await asyncio.to_thread(webbrowser.open, guard.address)
         await asyncio.Event().wait()

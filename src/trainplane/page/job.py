@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from trainplane.client.display.facts import age, duration, moment, percent, progress
 from trainplane.client.types.jobs import FINISHED
 from trainplane.page.charts import charts
-from trainplane.page.markup import Html, badge, section, table, tag, terms
+from trainplane.page.markup import Html, badge, join, section, table, tag, terms
 from trainplane.page.nodes import nodes
 from trainplane.page.origins import origins
 from trainplane.page.stages import stages
@@ -43,7 +43,8 @@ def job_page(look: Look, *, following: bool = False) -> Html:
 def _head(look: Look) -> Html:
     job = look.job
     title = tag("h1", tag("span", "TrainJob ", class_="faint"), tag("span", job.name, class_="name"))
-    state = tag("p", badge(job.status), " ", look.told.cause or look.told.summary, role="status")
+    said = look.told.cause or look.told.summary
+    state = tag("p", badge(job.status), " ", said, id="state", role="status", data_live="yes")
     took = duration(age(job, look.now))
     pairs = (
         ("runtime", job.runtime.name),
@@ -55,7 +56,7 @@ def _head(look: Look) -> Html:
         ("took" if job.status in FINISHED else "age", took),
         ("output", ", ".join(one.uri for one in job.outputs)),
     )
-    return tag("div", title, state, *_progress(job), terms(pairs), id="head", data_live="yes")
+    return join(title, state, tag("div", *_progress(job), terms(pairs), id="head", data_live="yes"))
 
 
 def _progress(job: TrainJob) -> list[Html]:

@@ -2,7 +2,7 @@
 // printed. Everything is there without it. Text of others is only ever set as text.
 "use strict";
 (() => {
-  const MOST_LINES = 500, PAUSE_BETWEEN = 2000;
+  const MOST_LINES = 500, PAUSE_BETWEEN = 5000;
   const body = document.body;
   const lines = document.getElementById("lines");
   let looking = false, again = false, last = 0;
@@ -21,16 +21,15 @@
     if (again) { again = false; refresh(); }
   }
 
-  // Who reads or types in a part keeps it until they leave it; what was unfolded stays unfolded.
+  // Who reads or types in a part keeps it until they leave it; what was unfolded stays unfolded. The part itself stays:
+  // a screen reader says what is new in a region that it knows.
   function replace(newer) {
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = newer.getElementById(part.id);
       if (!other || part.contains(document.activeElement)) continue;
       for (const fold of part.querySelectorAll("details[open]")) other.querySelector("#" + CSS.escape(fold.id))?.setAttribute("open", "");
-      if (part.outerHTML !== other.outerHTML) part.replaceWith(document.adoptNode(other));
+      if (part.innerHTML !== other.innerHTML) part.replaceChildren(...other.childNodes);
     }
-    const [seen, now] = [document.querySelector("footer"), newer.querySelector("footer")];
-    if (seen && now) seen.replaceWith(document.adoptNode(now));
   }
 
   function element(tag, text) {

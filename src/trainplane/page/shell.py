@@ -73,7 +73,8 @@ def script() -> str:
 
 def _footer(done: str, now: datetime) -> Html:
     when = tag("time", f"{now:%Y-%m-%d %H:%M:%S}Z", datetime=f"{now:%Y-%m-%dT%H:%M:%SZ}")
-    return tag("footer", tag("p", f"{done} ", when, " by Trainplane, with the rights of whoever asked. Read-only."))
+    said = tag("p", f"{done} ", when, " by Trainplane, with the rights of whoever asked. Read-only.")
+    return tag("footer", said, id="seen", data_live="yes")
 
 
 def _document(title: str, extra: Html, navigation: Html, body: Html, footer: Html, **live: str) -> str:
