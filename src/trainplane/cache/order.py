@@ -11,7 +11,6 @@ its cursor alone says what of its share is left in any world.
 from __future__ import annotations
 
 import hashlib
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -39,7 +38,7 @@ def shuffled(count: int, *key: int) -> NDArray[np.int64]:
     Philox's stream is one that numpy promises to keep, unlike what its generators make of it. Values are sorted with
     their index in the low bits: no ties, and several times faster than sorting indices.
     """
-    digest = hashlib.blake2b(struct.pack(f"<{len(key)}q", *key), digest_size=16).digest()
+    digest = hashlib.blake2b(repr(key).encode(), digest_size=16).digest()
     low = np.uint64((1 << max(count - 1, 1).bit_length()) - 1)
     drawn = np.random.Philox(key=int.from_bytes(digest, "little")).random_raw(count)
     drawn = (drawn & ~low) | np.arange(count, dtype=np.uint64)

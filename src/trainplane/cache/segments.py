@@ -166,7 +166,9 @@ def rechunked(batches: Iterable[Any], schema: Any, rows: int) -> Iterator[Any]:
 
 
 def _joined(batches: list[Any], schema: Any) -> Any:
-    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()[0]
+    # One chunk alone would not be copied, and be written with bytes of its neighbours: never two segments alike.
+    empty = batches[0].slice(0, 0)
+    return pa.Table.from_batches([*batches, empty], schema).combine_chunks().to_batches()[0]
 
 
 def _checksum(content: Any) -> int:

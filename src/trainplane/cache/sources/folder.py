@@ -22,8 +22,6 @@ from trainplane.cache.sources.places import Found, Place, place
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trainplane.cache.manifest import Predicate
-
 _SUFFIXES: Final = {"parquet": (".parquet", ".pq"), "csv": (".csv",)}
 _RELATIONS: Final[dict[str, Any]] = {
     "=": operator.eq,
@@ -52,16 +50,20 @@ class FolderReader:
             endings = " or ".join(_SUFFIXES[source.kind])
             raise InvalidError(f"{source.location} has no file that ends in {endings}", "correct kind or location")
         with _opened(source.kind, where, files[0], None) as first:
-            schema = projected(plain(first.physical_schema), source)
-            sample = first.head(_SAMPLE_ROWS, columns=schema.names, **_filter(source.where))
+            whole = first.physical_schema
+        schema = projected(plain(whole), source)
+        # A CSV is opened anew for each question: it can be read once.
+        with _opened(source.kind, where, files[0], whole) as first:
+            sample = _scanner(first, source, whole, schema).head(_SAMPLE_ROWS)
             row_bytes = sample.nbytes / sample.num_rows if sample.num_rows else 64.0
-            whole = plain(first.physical_schema)
 
         def counted(file: Found) -> Fragment:
             with _opened(source.kind, where, file, whole) as fragment:
                 if source.kind == "parquet":
                     _same(file, plain(fragment.physical_schema), schema)
-                return Fragment(file.name, fragment.count_rows(**_filter(source.where)), file.size, file.version)
+                return Fragment(
+                    file.name, _scanner(fragment, source, whole, schema).count_rows(), file.size, file.version
+                )
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             fragments = tuple(pool.map(counted, files))
@@ -73,8 +75,9 @@ class FolderReader:
         where = place(source.location, self._env)
         found = Found(fragment.name, fragment.size, fragment.version)
         with _opened(source.kind, where, found, schema) as opened:
-            scanner = opened.scanner(columns=schema.names, batch_size=1 << 16, **_filter(source.where))
-            for batch in scanner.to_batches():
+            # A Parquet file says itself what it has; a CSV has what the plan says.
+            has = opened.physical_schema if source.kind == "parquet" else schema
+            for batch in _scanner(opened, source, has, schema).to_batches():
                 yield conformed(batch, schema)
 
 
@@ -138,14 +141,14 @@ def _same(file: Found, has: Any, schema: Any) -> None:
             )
 
 
-def _filter(where: tuple[Predicate, ...]) -> dict[str, Any]:
-    """Return the rows that are asked for, as Arrow's scanner takes it."""
-    expression = None
-    for column, relation, value in where:
+def _scanner(fragment: Any, source: Source, has: Any, serves: Any) -> Any:
+    """Return what reads the rows that are asked for of a file that has some columns and serves others."""
+    condition = None
+    for column, relation, value in source.where:
         field = pds.field(column)
         if isinstance(value, tuple):
             one = field.isin(list(value)) if relation == "in" else ~field.isin(list(value))
         else:
             one = _RELATIONS[relation](field, value)
-        expression = one if expression is None else expression & one
-    return {} if expression is None else {"filter": expression}
+        condition = one if condition is None else condition & one
+    return fragment.scanner(schema=has, columns=serves.names, filter=condition, batch_size=1 << 16)

@@ -122,10 +122,10 @@ class _LocalFile(OpenFile):
 
     def check(self) -> None:
         try:
-            states = os.fstat(self._handle), self._path.stat()
+            state = self._path.stat()
         except OSError as error:
             raise ChangedError(f"{self.file.name} is gone: {error.strerror}") from None
-        if any((state.st_size, str(state.st_mtime_ns)) != (self.file.size, self.file.version) for state in states):
+        if (state.st_size, str(state.st_mtime_ns)) != (self.file.size, self.file.version):
             raise ChangedError(f"{self.file.name} has changed since the manifest was made")
 
     def close(self) -> None:
