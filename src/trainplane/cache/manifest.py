@@ -40,7 +40,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """Those to serve, in this order; none named are all."""
     where: tuple[Predicate, ...] = ()
     """Only rows for which all of these hold."""
-    snapshot: Count | None = None
+    snapshot: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] | None = None
     """Of an Iceberg table: its current one unless said."""
     block_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 30)] = BLOCK_BYTES
     """What a block aims at."""

@@ -8,7 +8,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.unit.cache.loopback import table, write_parquet
+from tests.unit.cache.data import table, write_parquet
 from trainplane.cache.errors import CacheError, ChangedError, InexactError, InvalidError, NotFoundError
 from trainplane.cache.manifest import Manifest, Source, read_manifest
 from trainplane.cache.sources import reader

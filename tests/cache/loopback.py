@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trainplane.cache.head import Head
 from trainplane.cache.opening import Access, HeadLine
@@ -26,22 +24,6 @@ if TYPE_CHECKING:
     from trainplane.cache.manifest import Manifest, Source
 
 KEY = b"a key of thirty-two random bytes"
-
-
-def table(start: int, rows: int, width: int = 4) -> pa.Table:
-    """Return rows that each say which one they are."""
-    ids = np.arange(start, start + rows)
-    lists = pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(ids, width).astype(np.float32)), width)
-    return pa.table({"id": ids, "x": lists, "text": pa.array([f"row {n}" for n in ids], pa.string())})
-
-
-def write_parquet(folder: Path, *counts: int) -> None:
-    """Write one file for each count of rows."""
-    folder.mkdir(parents=True, exist_ok=True)
-    start = 0
-    for number, rows in enumerate(counts):
-        pq.write_table(table(start, rows), folder / f"{number:03}.parquet", row_group_size=1000)
-        start += rows
 
 
 class Cluster:
@@ -64,7 +46,7 @@ class Cluster:
         return f"{scheme}://localhost:{self.head.port}"
 
     def start(self, name: str, port: int = 0) -> None:
-        worker = Worker(name, self._root / name, self.signer, Door(**{**self._door, "port": port}), env=self._env)
+        worker = Worker(name, self.disk(name), self.signer, Door(**{**self._door, "port": port}), env=self._env)
         if self._door.get("certificate"):
             worker.location = f"grpc+tls://localhost:{worker.port}"
         stop = threading.Event()
@@ -72,6 +54,10 @@ class Cluster:
         thread = threading.Thread(target=worker.serve_while, args=(line, lambda: not stop.is_set(), 0.05), daemon=True)
         self.workers[name], self._stops[name], self._threads[name] = worker, stop, thread
         thread.start()
+
+    def disk(self, name: str) -> Path:
+        """Return where a worker keeps its segments."""
+        return self._root / name
 
     def stop(self, name: str) -> int:
         """Stop a worker at once; return the port that it had."""
