@@ -64,8 +64,8 @@ class Cluster:
         worker = self.workers.pop(name)
         self._stops.pop(name).set()
         port = int(worker.port)
-        worker.close()
         self._threads.pop(name).join(30)
+        worker.close()
         return port
 
     def restart_head(self, manifest: Manifest | None = None) -> None:

@@ -168,7 +168,7 @@ class Fetcher:
                 if tries % len(ranked) == 0:
                     # Everybody has been asked: perhaps they are elsewhere by now.
                     self._opened = None
-                    self._closed.wait(min(0.05 * 2 ** min(tries, 8), _LONGEST_PAUSE))
+                    self._closed.wait(min(0.05 * 2 ** min(tries // len(ranked), 8), _LONGEST_PAUSE))
 
     def _failed(self, error: CacheError, worker: str, blocks: int) -> None:
         """Count what has to be asked for again, and whom not to ask first; raise what another try does not mend."""

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 PORT: Final = 50051
 _SECONDS: Final = 30.0
-_RECONNECT: Final = [("grpc.min_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2000)]
+_RECONNECT: Final = [
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+]
 """gRPC waits for up to two minutes before it tries a server again that was away; a worker is back in seconds."""
 
 
