@@ -51,7 +51,7 @@ class Cluster:
             worker.location = f"grpc+tls://localhost:{worker.port}"
         stop = threading.Event()
         line = HeadLine(self.address, self.access)
-        thread = threading.Thread(target=worker.serve_while, args=(line, lambda: not stop.is_set(), 0.05), daemon=True)
+        thread = threading.Thread(target=worker.serve_until, args=(line, stop, 0.05), daemon=True)
         self.workers[name], self._stops[name], self._threads[name] = worker, stop, thread
         thread.start()
 

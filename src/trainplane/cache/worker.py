@@ -24,6 +24,7 @@ from trainplane.cache.serving import Door, answered
 from trainplane.cache.sources import reader
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
@@ -80,7 +81,7 @@ class Holding:
 
 
 class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
-    """Serves blocks; `serve_while` keeps it in step with the head."""
+    """Serves blocks; `serve_until` keeps it in step with the head."""
 
     def __init__(
         self,
@@ -99,7 +100,10 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         """What clients reach it by."""
         self._root, self._signer, self._env, self._clock = root, signer, env, clock
         self._holding: Holding | None = None
-        self._trouble = ""
+        self._troubles: dict[int, str] = {}
+        """Why a fragment is not there."""
+        self._unheard = ""
+        """Why the head is not."""
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="load")
         self._loading: set[int] = set()
 
@@ -138,20 +142,25 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         """How far loading is."""
         holding = self._holding
         if holding is None:
-            return wire.Status(False, "", 0, 0, 0, self._trouble)
+            return wire.Status(False, "", 0, 0, 0, self._unheard)
         count = len(holding.manifest.fragments)
         held = len(holding.held)
-        ready = not self._loading and not self._trouble
+        # A head that is away takes nothing from what is here.
+        ready = not self._loading and not self._troubles
         return wire.Status(ready, holding.manifest.name, count, held, holding.manifest.rows, self._trouble)
 
-    def serve_while(self, line: HeadLine, going: Callable[[], bool], pause: float = HEARTBEAT) -> None:
-        """Keep in step with the head as long as `going` says so."""
-        while going():
+    @property
+    def _trouble(self) -> str:
+        return next(iter(self._troubles.copy().values()), self._unheard)
+
+    def serve_until(self, line: HeadLine, stop: threading.Event, pause: float = HEARTBEAT) -> None:
+        """Keep in step with the head until `stop`."""
+        while not stop.is_set():
             try:
-                more = self.step(line)
+                more, self._unheard = self.step(line), ""
             except CacheError as error:
-                self._trouble, more = wire.printable(error.line), False
-            time.sleep(min(pause, 0.5) if more else pause)
+                more, self._unheard = False, wire.printable(error.line)
+            stop.wait(min(pause, 0.5) if more else pause)
 
     def step(self, line: HeadLine) -> bool:
         """Say hello and begin to load what is missing; return whether something is under way."""
@@ -167,9 +176,9 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         welcome = line.hello(self._signer.sign("hello", msgspec.json.encode(hello)))
         if holding is None or holding.manifest.name != welcome.manifest:
             self._holding = holding = Holding(line.manifest(welcome.manifest), self._root, self._env)
-            self._trouble = ""
+            self._troubles.clear()
         for number in welcome.refused:
-            self._trouble = f"fragment {number} was decoded to other bytes than elsewhere"
+            self._troubles[number] = f"fragment {number} was decoded to other bytes than elsewhere"
             holding.drop(number)
         members = {*welcome.members, self.name}
         held = holding.held
@@ -184,11 +193,11 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         """Load one fragment; what is wrong is said to the head, and tried again with the next hello."""
         try:
             holding.load(number)
-            self._trouble = ""
+            self._troubles.pop(number, None)
         except CacheError as error:
-            self._trouble = wire.printable(error.line)
+            self._troubles[number] = wire.printable(error.line)
         except Exception as error:  # noqa: BLE001 a thread's end that nobody sees would be a fragment that never comes
-            self._trouble = wire.printable(f"fragment {number}: {type(error).__name__}: {error}")
+            self._troubles[number] = wire.printable(f"fragment {number}: {type(error).__name__}: {error}")
         finally:
             self._loading.discard(number)
 
