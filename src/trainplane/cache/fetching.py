@@ -20,7 +20,7 @@ import pyarrow.flight as fl
 
 from trainplane.cache import wire
 from trainplane.cache.errors import CacheError, ChangedError, ExpiredError, UnreachableError
-from trainplane.cache.placement import holders
+from trainplane.cache.placement import asked
 from trainplane.cache.tickets import ticket
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ T = TypeVar("T")
 _CALL: Final = 20.0
 """Seconds for one call of a few blocks."""
 _LONGEST_PAUSE: Final = 2.0
-_SHUNNED: Final = 10.0
+SHUNNED: Final = 10.0
 """Seconds for which a worker that failed is asked last."""
 
 
@@ -177,7 +177,7 @@ class Fetcher:
         if isinstance(error, ExpiredError):
             self._opened = None
         else:
-            self._shunned[worker] = time.monotonic() + _SHUNNED
+            self._shunned[worker] = time.monotonic() + SHUNNED
         with self._lock:
             self.counts.failovers += 1
             self.counts.repeats += blocks
@@ -216,12 +216,8 @@ class Fetcher:
         return opened
 
     def _ranked(self, opened: wire.Opened, number: int) -> tuple[str, ...]:
-        """Return whom to ask for a block: those that hold it, and one more, who may since somebody left."""
         name = self._manifest.fragments[self._blocks.fragment(number)].name
-        ranked = holders(name, opened.members, opened.replicas + 1)
-        now = time.monotonic()
-        # A worker that has just failed is asked last: nobody waits for it with every block.
-        return tuple(sorted(ranked, key=lambda worker: self._shunned.get(worker, 0.0) > now))
+        return asked(name, opened.members, opened.replicas, self._shunned, time.monotonic())
 
     def _client(self, location: str) -> Any:
         with self._lock:

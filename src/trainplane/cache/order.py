@@ -11,7 +11,9 @@ its cursor alone says what of its share is left in any world.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -81,14 +83,13 @@ class Order:
 
 def share(spans: Sequence[Span], parts: int, part: int, tail: Tail) -> list[Span]:
     """Return one of some equal slices of positions."""
-    total = sum(stop - start for start, stop in spans)
-    start, stop = _cut(total, parts, part, tail)
-    taken = _within(spans, start, min(stop, total))
+    line = _Line(spans)
+    start, stop = _cut(line.total, parts, part, tail)
+    taken = line.within(start, stop)
     missing = (stop - start) - sum(end - begin for begin, end in taken)
-    while missing > 0 and total:
-        again = _within(spans, 0, min(missing, total))
-        taken += again
-        missing -= sum(end - begin for begin, end in again)
+    while missing > 0 and line.total:
+        taken += line.within(0, missing)
+        missing -= line.total
     return taken
 
 
@@ -96,11 +97,11 @@ def remaining(spans: Sequence[Span], steps: Sequence[Step], tail: Tail) -> list[
     """Return what is left of positions after all ranks of each world in turn have had so many rows."""
     left = list(spans)
     for world, done in steps:
-        total = sum(stop - start for start, stop in left)
-        cuts = [_cut(total, world, rank, tail) for rank in range(world)]
-        after = [span for start, stop in cuts for span in _within(left, start + done, min(stop, total))]
+        line = _Line(left)
+        cuts = [_cut(line.total, world, rank, tail) for rank in range(world)]
+        left = [span for start, stop in cuts for span in line.within(start + done, stop)]
         # What was to be dropped at the end may still be shared out in the next world.
-        left = after + _within(left, min(cuts[-1][1], total), total)
+        left += line.within(cuts[-1][1], line.total)
     return left
 
 
@@ -112,13 +113,23 @@ def _cut(total: int, parts: int, part: int, tail: Tail) -> Span:
     return part * each, (part + 1) * each
 
 
-def _within(spans: Sequence[Span], start: int, stop: int) -> list[Span]:
-    """Return the positions that are counted `start` to `stop` along spans."""
-    taken: list[Span] = []
-    at = 0
-    for begin, end in spans:
-        low, high = max(start - at, 0) + begin, min(stop - at + begin, end)
-        if low < high:
-            taken.append((low, high))
-        at += end - begin
-    return taken
+class _Line:
+    """Positions one after the other, counted through."""
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._spans = spans
+        self._before = list(accumulate((stop - start for start, stop in spans), initial=0))
+        self.total = self._before[-1]
+
+    def within(self, start: int, stop: int) -> list[Span]:
+        """Return the positions that are counted `start` to `stop`, as far as there are any."""
+        taken: list[Span] = []
+        at = bisect_right(self._before, start) - 1
+        while at < len(self._spans) and self._before[at] < stop:
+            begin, end = self._spans[at]
+            before = self._before[at]
+            low, high = begin + max(start - before, 0), min(begin + stop - before, end)
+            if low < high:
+                taken.append((low, high))
+            at += 1
+        return taken
