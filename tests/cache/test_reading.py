@@ -227,7 +227,7 @@ def test_a_cache_with_tls_and_a_token_lets_in_who_has_both(tmp_path: Path) -> No
     certificate, key = self_signed()
     write_parquet(tmp_path / "data", 5_000)
     source = Source(kind="parquet", location=str(tmp_path / "data"), block_bytes=32 << 10)
-    door = {"host": "localhost", "certificate": certificate, "key": key, "token": b"let me in"}
+    door: dict[str, Any] = {"host": "localhost", "certificate": certificate, "key": key, "token": b"let me in"}
     with cluster(source, tmp_path / "disks", **door) as cache:
         with cache.reading() as reading:
             assert ids(reading) == list(range(5_000))

@@ -75,7 +75,7 @@ class _Health(ThreadingHTTPServer):
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
-        super().__exit__()
+        self.server_close()
 
 
 class _Answer(BaseHTTPRequestHandler):
