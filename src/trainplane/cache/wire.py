@@ -1,6 +1,6 @@
 """The words that head, workers and clients exchange, besides Flight's own.
 
-Actions are named `trainplane.*`. What a worker says to the head is signed with the cache's key and has a time, so
+Actions are named `trainplane-cache-*`. What a worker says to the head is signed with the cache's key and has a time, so
 nobody else can offer rows; what a client says needs no signature, only the token, where one is asked for.
 """
 
@@ -15,13 +15,13 @@ from msgspec import Meta
 from trainplane.cache import errors
 from trainplane.cache.errors import CacheError, DeniedError, InvalidError, UnreachableError
 
-HELLO: Final = "trainplane.hello"
+HELLO: Final = "trainplane-cache-hello"
 """A worker to the head: who I am, what I hold. The answer: the manifest and the members."""
-MANIFEST: Final = "trainplane.manifest"
+MANIFEST: Final = "trainplane-cache-manifest"
 """Anybody to the head: the manifest of this name."""
-OPEN: Final = "trainplane.open"
+OPEN: Final = "trainplane-cache-open"
 """A client to the head: what to read, with what grant, from whom."""
-STATUS: Final = "trainplane.status"
+STATUS: Final = "trainplane-cache-status"
 """Anybody to head or worker: how far it is."""
 
 LARGEST: Final = 64 << 20
