@@ -27,7 +27,7 @@ $(VENV): requirements/dev.txt pyproject.toml
 requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and without addresses
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
 	  --python-version 3.11 requirements/dev.in --output-file requirements/dev.txt
-	for name in base initializers operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
+	for name in base cache initializers operator; do $(UV) pip compile --quiet --generate-hashes --no-emit-index-url --universal \
 	  --no-header --python-version 3.11 --constraint requirements/dev.txt requirements/$$name.in \
 	  --output-file requirements/$$name.txt; done
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --universal --no-header \
@@ -36,6 +36,8 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/legacy.in --output-file requirements/legacy.txt
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --no-deps --python-version 3.13 \
+	  requirements/torchdata.in --output-file requirements/torchdata.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/speed.in --output-file requirements/speed.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
@@ -232,6 +234,17 @@ $(AZURITE): lab/azurite/package-lock.json
 .PHONY: initializers
 initializers: engines image $(SPEED) $(if $(filter 1,$(FULL)),$(AZURITE)) ## data in and out, with faults, against real stores, and how fast (FULL=1: 5 GB, and Google's and Azure's emulators)
 	$(LIVE) --suite initializers --timeout=1800 tests/initializers
+
+TORCHDATA := build/torchdata/stamp
+$(TORCHDATA): requirements/cache.txt requirements/torchdata.txt $(VENV)
+	rm -rf build/torchdata
+	for name in cache torchdata; do $(UV) pip install --quiet --target build/torchdata --python-version 3.13 \
+	  --python-platform x86_64-manylinux_2_28 --no-deps --require-hashes --requirement requirements/$$name.txt || exit 1; done
+	@touch $@
+
+.PHONY: cache
+cache: engines images $(TORCHDATA) ## the data cache: head, workers and readers under faults, in torch's loaders, and how fast (FULL=1: 1,000 runs, 10 GB)
+	$(PYTEST) -p lab.pytest_plugin --suite cache tests/cache
 
 .PHONY: bench
 bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
