@@ -50,15 +50,17 @@ def _up() -> Fleet:
 
     def equip(worker: Cluster) -> None:
         kwok.install(worker, nodes=NODES, tainted=True)
-        node.install(worker)
         worker.apply(*legacy_rights())
 
     name = f"legacy-{os.getpid()}"
     fleet = Fleet.up(name=name, owned=True, workers=1, frameworks=FRAMEWORKS, prepare=prepare, equip=equip)
     for cluster in fleet.clusters:
         cluster.apply(objects.flavor(), objects.priority_class(HIGH, 1000), TODAYS_RUNTIME)
-    hub.install(fleet.hub, older=JOBS)
-    jobset.install(fleet.hub)
+    with ThreadPoolExecutor() as pool:
+        beside = [pool.submit(node.install, fleet.workers[0]), pool.submit(jobset.install, fleet.hub)]
+        hub.install(fleet.hub, older=JOBS)
+    for one in beside:
+        one.result()
     return fleet
 
 
