@@ -17,11 +17,12 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from lab import addresses, audit
+from lab.connection import Connection
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
 from lab.paths import REPOSITORY, state_root
@@ -52,30 +53,6 @@ class Engine:
     def process(self) -> Process:
         """The process, running or not."""
         return Process(self.pid, self.started)
-
-
-class Connection:
-    """A connection to an API server for the lab's own bulk work; tests of the product use the product's client."""
-
-    def __init__(self, connection: http.client.HTTPSConnection, headers: dict[str, str] | None = None) -> None:
-        self._connection = connection
-        self._headers = headers or {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def send(self, method: str, path: str, body: str | None = None, content_type: str = "application/json") -> bytes:
-        """Send one request and return the answer's body; a `LabError` tells what the server refused."""
-        self._connection.request(method, path, body, {"Content-Type": content_type, **self._headers})
-        response = self._connection.getresponse()
-        data = response.read()
-        if response.status >= http.HTTPStatus.BAD_REQUEST:
-            message = f"{method} {path}: {response.status} {data[:500].decode(errors='replace')}"
-            raise LabError(message)
-        return data
 
 
 class Cluster:
