@@ -75,8 +75,7 @@ NEEDS: Final = (
     )),
     Need((MPI.plural,), (
         Grant("The launcher is a Job", "jobs", "batch", ("jobs",), ("watch", "create"),
-              seldom={**_UNSTREAMED, **_TAKEN, "patch": "the job is suspended or resumed",
-                      "delete": "the job is to begin anew, or over"}),
+              seldom={**_UNSTREAMED, **_TAKEN, "delete": "the job is to begin anew, or over"}),
         Grant("The API server must trust who converts MPIJobs", "cluster", "apiextensions.k8s.io",
               ("customresourcedefinitions",), ("get", "patch"), names=(f"{MPI.plural}.{names.GROUP}",),
               when="certificates"),

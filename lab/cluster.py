@@ -15,12 +15,14 @@ import socket
 import ssl
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from lab import addresses, audit
+from lab.connection import Connection
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
 from lab.paths import REPOSITORY, state_root
@@ -53,30 +55,6 @@ class Engine:
         return Process(self.pid, self.started)
 
 
-class Connection:
-    """A connection to an API server for the lab's own bulk work; tests of the product use the product's client."""
-
-    def __init__(self, connection: http.client.HTTPSConnection, headers: dict[str, str] | None = None) -> None:
-        self._connection = connection
-        self._headers = headers or {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
-    def send(self, method: str, path: str, body: str | None = None, content_type: str = "application/json") -> bytes:
-        """Send one request and return the answer's body; a `LabError` tells what the server refused."""
-        self._connection.request(method, path, body, {"Content-Type": content_type, **self._headers})
-        response = self._connection.getresponse()
-        data = response.read()
-        if response.status >= http.HTTPStatus.BAD_REQUEST:
-            message = f"{method} {path}: {response.status} {data[:500].decode(errors='replace')}"
-            raise LabError(message)
-        return data
-
-
 class Cluster:
     """A running cluster."""
 
@@ -96,7 +74,34 @@ class Cluster:
         An owned cluster ends when the process that called this ends, however it ends. An audited one writes down each
         request of a service account, or of everyone: `audit` reads them.
         """
+        (cluster,) = cls.up_together(name, owned=owned, audited=audited, everyone=everyone)
+        return cluster
+
+    @classmethod
+    def up_together(
+        cls, *names: str, owned: bool = False, audited: bool = False, everyone: bool = False
+    ) -> list[Cluster]:
+        """Start several control planes side by side; all are up, or none.
+
+        What holds a cluster is made by the calling thread, with which owned ones end; the others end before this does.
+        """
         sweep()
+        made: list[tuple[Cluster, socket.socket]] = []
+        try:
+            for name in names:
+                one = cls._make(name, owned=owned, audited=audited or everyone, everyone=everyone)
+                made.append(one)
+            with ThreadPoolExecutor(len(made)) as pool:
+                list(pool.map(lambda one: one[0]._start(one[1]), made))  # noqa: SLF001 our own
+        except BaseException:
+            for cluster, _ in made:
+                cluster.down()
+            raise
+        return [cluster for cluster, _ in made]
+
+    @classmethod
+    def _make(cls, name: str, *, owned: bool, audited: bool, everyone: bool) -> tuple[Cluster, socket.socket]:
+        """Make a cluster in which nothing runs, and the socket at which its API server will be reached."""
         if Sandbox.find(name):
             message = f"a cluster `{name}` is up already: choose another name or run `python -m lab down {name}`."
             raise LabError(message)
@@ -104,16 +109,13 @@ class Cluster:
         sandbox = Sandbox.create(name, owned=owned)
         try:
             listener = socket.create_server(("127.0.0.1", 0))
-            audited = audited or everyone or audit.is_wanted()
-            port = listener.getsockname()[1]
+            port, audited = listener.getsockname()[1], audited or audit.is_wanted()
             record = {"port": port, "index": index, "audited": audited, "everyone": everyone}
             (sandbox.folder / "cluster.json").write_text(json.dumps(record))
-            cluster = cls(sandbox, record)
-            cluster._start(listener)
         except BaseException:
             sandbox.destroy()
             raise
-        return cluster
+        return cls(sandbox, record), listener
 
     @classmethod
     def find(cls, name: str) -> Cluster:
@@ -198,8 +200,8 @@ class Cluster:
         return run([binary("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin, check=check)
 
     def apply(self, *documents: dict[str, Any]) -> None:
-        """Apply objects, server-side."""
-        text = yaml.safe_dump_all(documents)
+        """Apply objects, server-side; as JSON, for CRDs are megabytes and YAML takes seconds to write."""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
     def get(self, *arguments: str) -> Any:

@@ -64,19 +64,16 @@ class Fleet:
         hub's configuration.
         """
         prefix = f"{name}-" if name else ""
-        started: list[Cluster] = []
+        roles = ("hub", *(f"worker{number}" for number in range(1, workers + 1)))
+        hub, *others = Cluster.up_together(*(f"{prefix}{role}" for role in roles), owned=owned, everyone=everyone)
+        fleet = cls(hub, tuple(others))
         try:
-            for role in ("hub", *(f"worker{number}" for number in range(1, workers + 1))):
-                cluster = Cluster.up(f"{prefix}{role}", owned=owned, everyone=everyone)
-                started.append(cluster)
-            fleet = cls(started[0], tuple(started[1:]))
             for worker in fleet.workers:
                 fleet.connect(worker)
             fleet._install(frameworks, prepare, equip, MULTIKUEUE | multikueue)
             fleet._join()
         except BaseException:
-            for cluster in started:
-                cluster.down()
+            fleet.down()
             raise
         return fleet
 

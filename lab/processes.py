@@ -19,6 +19,8 @@ from lab.errors import CommandError, StartError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_PAUSE = 0.05
+"""Seconds between two looks at something that is waited for, at least."""
 _CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
 """Processes started here: ours to reap until we exit, init's afterwards."""
 
@@ -139,14 +141,19 @@ def only_child(parent: Process, *, seconds: float = 10.0) -> Process:
 
 
 def wait_for(what: str, ready: Callable[[], bool], *, seconds: float, log: Path | None = None) -> float:
-    """Wait until `ready` holds; return how long it took, or raise `StartError` with the last lines of the log."""
-    start = time.monotonic()
+    """Wait until `ready` holds; return how long it took, or raise `StartError` with the last lines of the log.
+
+    A look that takes long, as kubectl's do, is followed by as long a pause: what is waited for needs the machine too.
+    """
+    start = looked = time.monotonic()
     while not ready():
-        if time.monotonic() - start > seconds:
+        now = time.monotonic()
+        if now - start > seconds:
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:]) if log and log.exists() else ""
             message = f"{what} was not ready after {seconds:.0f} s.\n{tail}"
             raise StartError(message)
-        time.sleep(0.05)
+        time.sleep(max(_PAUSE, now - looked))
+        looked = time.monotonic()
     return time.monotonic() - start
 
 

@@ -18,7 +18,7 @@ from tests.conformance import documents
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lab.cluster import Connection
+    from lab.connection import Connection
     from tests.conformance.cases import Tree
     from tests.conformance.takeover import Member
 

@@ -14,7 +14,8 @@ from lab.images import reference
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
-    from lab.cluster import Cluster, Connection
+    from lab.cluster import Cluster
+    from lab.connection import Connection
 
 API = "trainer.kubeflow.org/v1alpha1"
 PATH = f"/apis/{API}/namespaces/default/trainjobs"

@@ -111,8 +111,17 @@ def restarts(pod: Tree) -> int:
 
 
 def _is_of_earlier_run(pod: Tree, started: datetime | None) -> bool:
+    """Return whether a pod is going from before the run started.
+
+    Moments are whole seconds, and Kueue may admit, preempt and admit a job again within one. So it counts, too, when
+    the deletion was asked for: its grace period before the time that stands there.
+    """
+    going = read_moment(trees.get(pod, "metadata", "deletionTimestamp"))
+    if going is None or started is None:
+        return False
     made = read_moment(trees.get(pod, "metadata", "creationTimestamp"))
-    return is_terminating(pod) and started is not None and made is not None and made < started
+    grace = trees.number(pod, "metadata", "deletionGracePeriodSeconds") or 0
+    return (going - started).total_seconds() <= grace or (made is not None and made < started)
 
 
 def _ending(job: Job, member: Member, pod: Tree) -> Ending:

@@ -16,7 +16,8 @@ from tests.fleet import objects
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from lab.cluster import Cluster, Connection
+    from lab.cluster import Cluster
+    from lab.connection import Connection
     from tests.fleet.objects import Tree
 
 PATIENCE = 90.0

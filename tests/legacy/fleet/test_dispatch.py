@@ -42,7 +42,7 @@ def test_every_kind_goes_to_a_worker_and_comes_back(team: MakeTeam, report: Suit
         jobs.end("sent", on="worker1")
         jobs.wait_condition("sent", "Succeeded")
         jobs.wait_gone("sent", on="worker1")
-        assert _place(jobs) == ("worker1", "Finished", "Succeeded")
+        jobs.wait("its end in the view", lambda: _place(jobs) == ("worker1", "Finished", "Succeeded"))
         assert {one["metadata"]["name"] for one in _pods(jobs)} == names, "what is gone is shown as last seen"
         counts = jobs.shown("sent")["status"]["replicaStatuses"]
         assert counts[kind.types[0]]["succeeded"] == 1, "its last word came back with the job"
@@ -52,13 +52,22 @@ def test_every_kind_goes_to_a_worker_and_comes_back(team: MakeTeam, report: Suit
     report.figure("kinds_dispatched", len(SENT))
 
 
-def _place(jobs: Jobs) -> tuple[str, str, str]:
-    status = jobs.shown("sent")["status"]
-    return status["cluster"], status["placement"], status["state"]
+def _place(jobs: Jobs) -> tuple[str, ...]:
+    status = jobs.shown("sent").get("status", {})
+    return tuple(status.get(word, "") for word in ("cluster", "placement", "state"))
+
+
+def _causes(jobs: Jobs, name: str) -> dict[str, bool]:
+    """Return why a job waits: the codes of causes, and whether each stands in its way."""
+    return {cause["code"]: cause["blocks"] for cause in jobs.shown(name, "queue").get("causes", ())}
+
+
+def _blocking(jobs: Jobs, name: str) -> list[str]:
+    return [code for code, blocks in _causes(jobs, name).items() if blocks]
 
 
 def _pods(jobs: Jobs) -> list[dict[str, dict[str, str]]]:
-    found: list[dict[str, dict[str, str]]] = jobs.shown("sent", "pods")["items"]
+    found: list[dict[str, dict[str, str]]] = jobs.shown("sent", "pods").get("items", [])
     return found
 
 
@@ -69,9 +78,7 @@ def test_the_worker_refuses_a_jax_job_and_the_hub_says_so(fleet: Fleet, team: Ma
     with pytest.raises(RefusedError, match="prebuilt"):
         jobs.team.api("worker1").create(copy)
     jobs.submit("stays")
-    jobs.wait("to be looked at", lambda: (jobs.workload("stays") or {}).get("status"))
-    codes = [cause["code"] for cause in jobs.shown("stays", "queue")["causes"]]
-    assert "NotMirrored" in codes
+    jobs.wait("its cause in the view", lambda: "NotMirrored" in _causes(jobs, "stays"))
     said = command.check(fleet)
     ((level, problem),) = said.problems("hub", "kinds")
     assert (level, problem.partition(":")[0]) == ("warns", "no JAXJob can be sent to a worker")
@@ -80,10 +87,8 @@ def test_the_worker_refuses_a_jax_job_and_the_hub_says_so(fleet: Fleet, team: Ma
 def test_why_a_job_waits_is_answered_and_the_fleet_is_clean(fleet: Fleet, team: MakeTeam) -> None:
     jobs = Jobs(team(), PYTORCH)
     jobs.submit("wide", cpu="5")
-    jobs.wait("to be looked at", lambda: (jobs.workload("wide") or {}).get("status"))
-    answer = jobs.shown("wide", "queue")
-    assert [cause["code"] for cause in answer["causes"] if cause["blocks"]] == ["ExceedsQuota"]
-    listed = [one["metadata"]["name"] for one in json.loads(jobs.raw().stdout)["items"]]
+    jobs.wait("its cause in the view", lambda: _blocking(jobs, "wide") == ["ExceedsQuota"])
+    listed = [one["metadata"]["name"] for one in jobs.shown()["items"]]
     assert listed == ["wide"]
 
     fitting = json.dumps(simulated(PYTORCH, "fits", jobs.team.namespace))

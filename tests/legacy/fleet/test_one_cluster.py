@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tests.fleet.team import true_condition
-from tests.legacy.fleet.conftest import HIGH
+from tests.legacy.conftest import HIGH
 from tests.legacy.fleet.jobs import Jobs
 from trainplane.api.legacy.kinds import KINDS
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from lab import node
 from lab.images import reference as image
 from tests.legacy.fleet.jobs import Jobs
 from trainplane.api.legacy.kinds import MPI, PYTORCH
 
 if TYPE_CHECKING:
-    from lab.fleet import Fleet
     from tests.fleet.team import MakeTeam, Team
 
 Tree = dict[str, Any]
@@ -27,17 +25,9 @@ _SSHD = "exec /usr/sbin/sshd -De -f /dev/null -o HostKey=/root/.ssh/id_rsa -o St
 _SSH = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ConnectionAttempts=20"
 
 
-@pytest.fixture(scope="session")
-def real(fleet: Fleet) -> Fleet:
-    """Return the fleet with a node that runs pods on its worker."""
-    node.install(fleet.workers[0])
-    return fleet
-
-
 @pytest.fixture
-def ours(real: Fleet, team: MakeTeam) -> Team:
+def ours(team: MakeTeam) -> Team:
     """Return a team that has the program of the samples on the worker: MultiKueue copies the job alone."""
-    del real
     made = team()
     program = {"meet.py": (_OLD / "meet.py").read_text()}
     metadata = {"name": "programs", "namespace": made.namespace}

@@ -1,15 +1,17 @@
-"""On a real API server: it takes the older jobs of the corpus and what they become, and a tenant's rights do."""
+"""On a real API server with our webhooks: it takes the older jobs of the corpus and what they become, and a tenant's
+rights do."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
+from lab.paths import REPOSITORY
 from lab.processes import wait_for
+from lab.webhooks import documents
 from tests.legacy.migrate.corpus import expectations, manifests
 from trainplane.api import tree as trees
 from trainplane.cli import main
@@ -18,36 +20,25 @@ from trainplane.legacy.migrate.proof import rendered
 from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_runtime
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from lab.cluster import Cluster
 
-REPOSITORY = Path(__file__).parents[3]
+Tree = dict[str, Any]
+
 CORPUS = {name: job for name, job in manifests().items() if "becomes" in expectations()[name]}
-UNSERVED = "MPIJob"
-"""Its v1 is converted by the operator's webhook, which does not run here."""
 STORED = ("pytorch-mnist", "pytorch-kueue", "tensorflow-parameter-servers", "v2alpha1-resnet", "mpi-pi")
 
 
-@pytest.fixture(scope="session")
-def installed(cluster: Cluster) -> Cluster:
-    """A control plane with our CRDs and those of older kinds."""
-    for folder in ("crds", "crds-legacy"):
-        cluster.kubectl("apply", "--server-side", f"--filename={REPOSITORY / 'manifests' / folder}")
-    plurals = [f"{word}jobs" for word in ("pytorch", "tf", "xgboost", "paddle", "jax", "mpi")]
-    older = [f"v2alpha1{word}s" for word in ("trainjob", "trainingruntime", "clustertrainingruntime")]
-    crds = [f"{plural}.kubeflow.org" for plural in (*plurals, *older)]
-    today = ("trainjobs", "trainingruntimes", "clustertrainingruntimes")
-    cluster.wait_established(*crds, *(f"{plural}.trainer.kubeflow.org" for plural in today))
-    return cluster
-
-
 @pytest.fixture
-def tenant(installed: Cluster, namespace: str) -> Path:
+def tenant(cluster: Cluster, namespace: str) -> Path:
     """The kubeconfig of somebody who may read older jobs of one namespace, and nothing else."""
-    kubeconfig = installed.user(f"tenant-{namespace}", f"tenant-{namespace}")
+    kubeconfig = cluster.user(f"tenant-{namespace}", f"tenant-{namespace}")
     rules = [{"apiGroups": ["kubeflow.org"], "resources": ["*"], "verbs": ["get", "list"]}]
     metadata = {"name": "reads-older-jobs", "namespace": namespace}
     rbac = "rbac.authorization.k8s.io"
-    installed.apply(
+    cluster.apply(
         {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
         {
             "apiVersion": f"{rbac}/v1",
@@ -60,14 +51,14 @@ def tenant(installed: Cluster, namespace: str) -> Path:
     return kubeconfig
 
 
-def placed(tree: dict[str, Any], namespace: str) -> dict[str, Any]:
+def placed(tree: Tree, namespace: str) -> Tree:
     """Return an object in the test's namespace, where its kind has one."""
     if "namespace" not in tree["metadata"]:
         return tree
     return {**tree, "metadata": {**tree["metadata"], "namespace": namespace}}
 
 
-def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> None:
+def accepts(cluster: Cluster, namespace: str, objects: list[Tree]) -> None:
     """Let the API server judge objects without storing them."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [placed(one, namespace) for one in objects]})
     words = ("create", "--dry-run=server", "--validate=strict", "--output=name", "--filename=-")
@@ -76,7 +67,7 @@ def accepts(cluster: Cluster, namespace: str, objects: list[dict[str, Any]]) -> 
     assert len(told.output.splitlines()) >= len(objects)
 
 
-def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
+def jobs_of(jobset: Tree) -> list[Tree]:
     """Return the Jobs that JobSet makes of a JobSet, the first of each replicated job, with its claims."""
     name = jobset["metadata"]["name"]
     policies = jobset["spec"].get("volumeClaimPolicies", ())
@@ -92,38 +83,55 @@ def jobs_of(jobset: dict[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
-def test_the_api_server_takes_the_corpus_and_what_it_becomes(installed: Cluster, namespace: str) -> None:
-    older = [job for job in CORPUS.values() if (job["kind"], job["apiVersion"]) != (UNSERVED, "kubeflow.org/v1")]
-    accepts(installed, namespace, older)
-    accepts(installed, namespace, [one for job in CORPUS.values() for one in migrate(job).objects])
-
-
-def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(installed: Cluster, namespace: str) -> None:
-    jobsets, jobs = [], []
+def moved() -> list[tuple[list[Tree], Tree]]:
+    """Return the TrainJobs of the corpus, each with the runtimes that were made for it, or that we ship."""
+    found = []
     for job in CORPUS.values():
         *runtimes, trainjob = migrate(job).objects
         shipped = trainjob["spec"].get("runtimeRef", {}).get("name", "").removesuffix("-distributed")
-        if trainjob["kind"] != "TrainJob" or (not runtimes and shipped not in FRAMEWORKS.values()):
-            continue  # a runtime, or on one that is not known here
-        jobset = rendered(placed(trainjob, namespace), *(runtimes or [shipped_runtime(shipped)]))
+        if trainjob["kind"] == "TrainJob" and (runtimes or shipped in FRAMEWORKS.values()):
+            found.append((runtimes or [shipped_runtime(shipped)], trainjob))
+    return found
+
+
+@pytest.fixture
+def runtimes(cluster: Cluster, namespace: str) -> Iterator[None]:
+    """Store the runtimes of all that moved: our webhooks judge TrainJobs by them."""
+    made = [runtime for runtimes, _ in moved() for runtime in runtimes if runtime["kind"] == "TrainingRuntime"]
+    shipped = documents(*sorted((REPOSITORY / "runtimes").glob("*-distributed.yaml")))
+    cluster.apply(*({**one, "metadata": {**one["metadata"], "namespace": namespace}} for one in made), *shipped)
+    yield
+    cluster.kubectl("delete", "clustertrainingruntimes", *(one["metadata"]["name"] for one in shipped))
+
+
+@pytest.mark.usefixtures("runtimes")
+def test_the_api_server_and_our_webhooks_take_the_corpus_and_what_it_becomes(cluster: Cluster, namespace: str) -> None:
+    accepts(cluster, namespace, [*CORPUS.values()])
+    accepts(cluster, namespace, [trainjob for _, trainjob in moved()])
+
+
+def test_the_api_server_and_jobset_take_what_the_trainjobs_render_to(cluster: Cluster, namespace: str) -> None:
+    jobsets, jobs = [], []
+    for runtimes, trainjob in moved():
+        jobset = rendered(placed(trainjob, namespace), *runtimes)
         del jobset["metadata"]["ownerReferences"]
         jobsets.append({**jobset, "metadata": {**jobset["metadata"], "namespace": namespace}})
         jobs += jobs_of(jobset)
     assert len(jobsets) > 35
-    accepts(installed, namespace, jobsets)
-    accepts(installed, namespace, jobs)
+    accepts(cluster, namespace, jobsets)
+    accepts(cluster, namespace, jobs)
 
 
-def test_jobset_gives_master_and_workers_the_ranks_that_they_had(installed: Cluster, namespace: str) -> None:
+def test_jobset_gives_master_and_workers_the_ranks_that_they_had(cluster: Cluster, namespace: str) -> None:
     runtime, trainjob = migrate(CORPUS["pytorch-master-differs"]).objects
     jobset = rendered(placed(trainjob, namespace), runtime)
     name = jobset["metadata"]["name"]
     jobset["metadata"] = {"name": name, "namespace": namespace}
-    installed.apply(jobset)
+    cluster.apply(jobset)
 
-    def pods() -> list[dict[str, Any]]:
+    def pods() -> list[Tree]:
         selector = f"--selector=jobset.sigs.k8s.io/jobset-name={name}"
-        found: list[dict[str, Any]] = installed.get(f"--namespace={namespace}", "pods", selector)["items"]
+        found: list[Tree] = cluster.get(f"--namespace={namespace}", "pods", selector)["items"]
         return found
 
     wait_for("four pods", lambda: len(pods()) == 4, seconds=60)
@@ -137,14 +145,14 @@ def test_jobset_gives_master_and_workers_the_ranks_that_they_had(installed: Clus
 
 
 def test_a_tenant_moves_jobs_of_their_own(
-    installed: Cluster, tenant: Path, namespace: str, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, tenant: Path, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed.apply(*(placed(CORPUS[name], namespace) for name in STORED))
+    cluster.apply(*(placed(CORPUS[name], namespace) for name in STORED))
     words = ["-n", namespace, "--kubeconfig", str(tenant)]
     assert main(["migrate", "pytorchjob/pytorch-mnist", *words]) == 0
     runtime, job = yaml.safe_load_all(capsys.readouterr().out)
-    installed.apply(runtime, job)
-    stored = installed.get(f"--namespace={namespace}", "trainjob.trainer.kubeflow.org", "pytorch-mnist")
+    cluster.apply(runtime, job)
+    stored = cluster.get(f"--namespace={namespace}", "trainjob.trainer.kubeflow.org", "pytorch-mnist")
     assert stored["spec"]["runtimeRef"]["kind"] == "TrainingRuntime"
     assert stored["spec"]["trainer"]["numNodes"] == 3
 

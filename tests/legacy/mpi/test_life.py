@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import jobset, trainplane
-from lab.cluster import Cluster
 from lab.processes import wait_for
 from tests.fleet.api import Api, RefusedError
 from tests.legacy.mpi.cases import mpi_job, replica
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from lab.cluster import Cluster
 
 Tree = dict[str, Any]
 
@@ -66,20 +64,9 @@ class Stage:
         return {one["type"]: one["status"] for one in self.job(name).get("status", {}).get("conditions", ())}
 
 
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    cluster = Cluster.up("mpi-life", owned=True)
-    try:
-        jobset.install(cluster)
-        trainplane.install(cluster, older=("mpijobs",))
-        wait_for(
-            "the namespace has an account",
-            lambda: cluster.kubectl("get", "serviceaccount", "default", check=False).code == 0,
-            seconds=_PATIENCE,
-        )
-        yield Stage(cluster)
-    finally:
-        cluster.down()
+@pytest.fixture
+def stage(cluster: Cluster) -> Stage:
+    return Stage(cluster)
 
 
 def test_a_job_runs_is_suspended_resumes_and_ends(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lab import jobset, training_operator, trainplane
 from lab.cluster import Cluster
 from lab.processes import wait_for
-from tests.fleet.api import Api
+from tests.fleet.api import Api, RefusedError
 from tests.legacy.old.members import Member
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ AUTOSCALERS = "horizontalpodautoscalers"
 KEPT = ("pods", "services", AUTOSCALERS)
 """What an operator that takes over may not touch."""
 _FENCES = "fences"
-_PATIENCE = 60.0
+_PATIENCE = 180.0
+_ROUNDS = 20
+"""Rounds of fences in which jobs must come to rest."""
 _AT_ONCE = 4
 _QPS = 200
 _READY = [{"type": kind, "status": "True"} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")]
@@ -35,6 +37,7 @@ class Stage:
         self.cluster = Cluster.up(name, owned=True)
         self.api = Api(self.cluster)
         self._fences = count()
+        self._homes: list[str] = []
         try:
             jobset.install(self.cluster)
             training_operator.install(self.cluster, qps=_QPS)
@@ -63,18 +66,35 @@ class Stage:
         self.settle()
 
     def settle(self) -> None:
-        """Return when the operator has reached jobs of each kind made now: it has then reached every other one."""
-        for _ in range(2):
-            fences = {_fence(kind, next(self._fences)): ("start", "await Running") for kind in training_operator.KINDS}
-            for fence in fences:
-                self.begin(_FENCES, fence)
-            self.tell(_FENCES, fences)
+        """Return when the operator has reached jobs of each kind made now, and changed no other one meanwhile.
+
+        It has then reached every other one: news of a job may wait a moment for more, a job that is new does not.
+        """
+        before: Tree = {}
+        for _ in range(_ROUNDS):
+            self._pass_fences()
+            if before == (before := self._versions()):
+                return
+        raise AssertionError(f"jobs were still being changed after {_ROUNDS} rounds of others")
+
+    def _pass_fences(self) -> None:
+        fences = {_fence(kind, next(self._fences)): ("start", "await Running") for kind in training_operator.KINDS}
+        for fence in fences:
+            self.begin(_FENCES, fence)
+        self.tell(_FENCES, fences)
+
+    def _versions(self) -> Tree:
+        """Return which version of each job there is."""
+        places = ((plural, home) for home in self._homes for plural in training_operator.KINDS.values())
+        found = [job["metadata"] for plural, home in places for job in self.api.list(plural, home)]
+        return {meta["uid"]: meta["resourceVersion"] for meta in found}
 
     # -- jobs -----------------------------------------------------------------------------------------------------
 
     def populate(self, namespace: str, members: Sequence[Member]) -> None:
         """Make a namespace with jobs."""
         self._make_namespace(namespace)
+        self._homes.append(namespace)
         for member in members:
             self.begin(namespace, member)
 
@@ -160,7 +180,11 @@ class Stage:
             name = pod["metadata"]["name"]
             if (wanted and name not in wanted) or pod["status"]["phase"] in ("Succeeded", "Failed"):
                 continue
-            self.api.patch("pods", namespace, name, {"status": _status(pod, phase, code)}, part="status")
+            try:
+                self.api.patch("pods", namespace, name, {"status": _status(pod, phase, code)}, part="status")
+            except RefusedError as error:
+                if error.code != 404:  # the end of one may end its job, and so take the others with it
+                    raise
 
     def _make_namespace(self, name: str) -> None:
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

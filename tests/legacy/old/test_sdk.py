@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lab import kueue
 from lab.images import reference as image
 from lab.training_operator import KINDS
 from tests.legacy.old import side
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.legacy.old.side import Side
-    from tests.suite import SuiteReport
 
 _SAMPLES = Path(__file__).with_name("samples")
 _LABEL = "training.kubeflow.org/job-name"
@@ -27,8 +27,16 @@ _LABEL = "training.kubeflow.org/job-name"
 
 @pytest.fixture(scope="module", params=["ours", pytest.param("old", marks=pytest.mark.full)])
 def here(request: pytest.FixtureRequest) -> Iterator[Side]:
+    """Let somebody use our cluster, which has Kueue and the queue that the samples name, or the old operator's.
+
+    A sample of each kind is begun at once.
+    """
     ours = request.param == "ours"
     with side.on(request.getfixturevalue("node_cluster")) if ours else side.old() as one:
+        if ours:
+            one.cluster.apply(*kueue.queue("user-queue", USER, cpu="4", memory="4Gi"))
+        for kind in KINDS:
+            one.apply(_SAMPLES / f"{kind.lower()}.yaml")
         yield one
 
 
@@ -159,12 +167,10 @@ client.create_job(wrong)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sample_of_each_kind_runs_to_its_end(here: Side, report: SuiteReport, kind: str) -> None:
+def test_a_sample_of_each_kind_runs_to_its_end(here: Side, kind: str) -> None:
     plural, name = KINDS[kind], f"{kind.removesuffix('Job').lower()}-simple"
-    here.apply(_SAMPLES / f"{kind.lower()}.yaml")
     here.cluster.kubectl(
         "wait", "--for=condition=Succeeded", "--timeout=180s", f"--namespace={USER}", f"{plural}.kubeflow.org/{name}"
     )
     logs = here.cluster.kubectl("logs", f"--namespace={USER}", f"--selector={_LABEL}={name}", "--tail=-1").stdout
     assert "processes met" in logs
-    here.cluster.kubectl("delete", f"--namespace={USER}", f"{plural}.kubeflow.org/{name}", "--wait=false")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import kueue
-from tests.legacy.older.world import OLDER, TODAY, runtime, train_job
+from lab import kueue, profiles, trainplane
+from lab.paths import REPOSITORY
+from lab.webhooks import documents
+from tests.legacy.older.user import Teammate
+from tests.legacy.older.world import KINDS, OLDER, TODAY, TODAYS_RUNTIME, rights, runtime, train_job
 from tests.sdk.official.sdk import PYTHON, Sdk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lab.cluster import Cluster
-    from tests.legacy.older.user import Teammate
 
 pytestmark = pytest.mark.full
 
@@ -23,6 +26,7 @@ Tree = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"
 ANN = "ann"
+QUEUE = "narrow"
 
 
 # -- the official SDK -------------------------------------------------------------------------------------------------
@@ -118,22 +122,28 @@ def test_discovery_prefers_neither_for_the_other(cluster: Cluster) -> None:
 
 
 @pytest.fixture
-def queue(cluster: Cluster, user: Teammate) -> Iterator[str]:
-    """Return a queue of Kueue with room for one node."""
-    if "kueue" not in cluster.engines():
+def queuing() -> Iterator[Teammate]:
+    """Return a user whose queue has room for one node, where the operator serves this shape with its rights alone."""
+    (cluster,) = profiles.up("control", f"older-{os.getpid()}", owned=True)
+    try:
+        crds = [f"kubeflow.org_{plural}.yaml" for plural in KINDS]
+        cluster.apply(*documents(*(REPOSITORY / "manifests/crds-legacy" / name for name in crds)))
+        cluster.wait_established(*(f"{plural}.kubeflow.org" for plural in KINDS))
+        cluster.apply(*rights())
+        trainplane.install(cluster, settings={"legacy": {"kinds": list(KINDS)}})
         kueue.install(cluster, frameworks=("batch/job", "trainer.kubeflow.org/trainjob"))
-    name = f"queue-{user.namespace}"
-    objects = kueue.queue(name, user.namespace, cpu="1", memory="1Gi")
-    cluster.apply(*objects)
-    yield name
-    cluster.kubectl("delete", "clusterqueue", name, "--wait=false")
+        cluster.apply(TODAYS_RUNTIME, *kueue.queue(QUEUE, "default", cpu="1", memory="1Gi"))
+        yield Teammate(cluster, "default")
+    finally:
+        cluster.down()
 
 
-def test_kueue_queues_and_admits_what_an_older_job_became(user: Teammate, queue: str) -> None:
+def test_kueue_queues_and_admits_what_an_older_job_became(queuing: Teammate) -> None:
+    user = queuing
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
     for name in ("first", "second"):
         job = train_job(OLDER, name, trainer={"resourcesPerNode": resources})
-        job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue}
+        job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": QUEUE}
         user.apply(job)
         user.wait_sync(name)
         if name == "first":

@@ -56,7 +56,7 @@ def home(user: Teammate, request: pytest.FixtureRequest) -> Iterator[Teammate]:
     home.kubectl("apply", "--filename=-", stdin=text)
     yield home
     if namespace != user.namespace:
-        home.cluster.kubectl("delete", "namespace", namespace)
+        home.cluster.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
 def node(jobset: Tree) -> Tree:

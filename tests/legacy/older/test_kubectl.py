@@ -1,16 +1,26 @@
-"""With both shapes installed, kubectl's words for TrainJobs and runtimes mean today's, and both are applied."""
+"""With both shapes installed, kubectl's words for TrainJobs and runtimes mean today's, and both are applied.
+
+With FULL=1, too, what would be if the older ones had today's plurals, which is why they do not.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab import trainplane
+from lab.cluster import Cluster
+from lab.paths import REPOSITORY
+from lab.webhooks import documents
+from tests.legacy.older.user import Teammate
 from tests.legacy.older.world import KINDS, OLDER, TODAY, runtime, train_job
 
 if TYPE_CHECKING:
-    from tests.legacy.older.user import Teammate
+    from collections.abc import Iterator
+
     from tests.suite import SuiteReport
 
 Tree = dict[str, Any]
@@ -92,3 +102,39 @@ def test_nothing_of_it_is_called_as_anything_else(user: Teammate) -> None:
     called = {line[0]: line for line in lines if any("kubeflow.org/v2alpha1" in part for part in line)}
     assert set(called) == set(KINDS)
     assert all(line[1] == "kubeflow.org/v2alpha1" for line in called.values())  # where short names would stand
+
+
+def test_a_name_as_kubectl_prints_it_finds_what_it_is_of(both: Teammate) -> None:
+    """It prints the kind and the group, which is no resource of that group, and is understood all the same."""
+    printed = both.fresh("get", "v2alpha1trainjobs", "--output=name").strip()
+    assert printed == "trainjob.kubeflow.org/older"
+    assert json.loads(both.fresh("get", printed, "--output=json"))["apiVersion"] == OLDER
+    ours = "trainjob.trainer.kubeflow.org/ours"
+    assert json.loads(both.fresh("get", ours, "--output=json"))["apiVersion"] == TODAY
+
+
+@pytest.fixture
+def taken() -> Iterator[Cluster]:
+    """Return a cluster where the older TrainJob has the plural of today's."""
+    cluster = Cluster.up(f"plurals-{os.getpid()}", owned=True)
+    try:
+        trainplane.install_crds(cluster)
+        (crd,) = documents(REPOSITORY / "manifests/crds-legacy/kubeflow.org_v2alpha1trainjobs.yaml")
+        crd["metadata"]["name"] = "trainjobs.kubeflow.org"
+        crd["spec"]["names"] |= {"plural": "trainjobs", "singular": "trainjob"}
+        cluster.apply(crd)
+        cluster.wait_established("trainjobs.kubeflow.org")
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.mark.full
+def test_with_todays_plural_the_older_ones_would_take_its_words(taken: Cluster) -> None:
+    user = Teammate(taken, "default")
+    user.apply(train_job(TODAY, "ours"), train_job(OLDER, "older"))
+    for word in ("trainjobs", "trainjob"):
+        assert user.fresh("get", word, "--output=name").split() == ["trainjob.kubeflow.org/older"]
+    assert ["GROUP:", "kubeflow.org"] in [line.split() for line in user.fresh("explain", "trainjob").splitlines()]
+    by_group = user.fresh("get", "trainjobs.trainer.kubeflow.org", "--output=name").split()
+    assert by_group == ["trainjob.trainer.kubeflow.org/ours"]

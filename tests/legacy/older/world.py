@@ -1,4 +1,4 @@
-"""What the cluster of both shapes has: the kinds that are served, the operator's rights, a runtime of today's."""
+"""What a cluster of both shapes has: the kinds that are served, the rights that they take, a runtime of today's."""
 
 from __future__ import annotations
 

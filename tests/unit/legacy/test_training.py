@@ -166,6 +166,25 @@ def test_a_resumed_job_begins_anew_and_is_not_failed_by_pods_of_before() -> None
     assert decided.again == 60
 
 
+@pytest.mark.parametrize(("deleted", "fails"), [(0, False), (1, True)])
+@pytest.mark.parametrize("grace", [0, 30])
+def test_a_pod_counts_to_the_run_in_which_it_was_deleted(grace: int, deleted: int, *, fails: bool) -> None:
+    """Moments are whole seconds: this pod was made in the one in which its job was resumed."""
+    tree = with_status(job(JAX, {"Worker": (1, "Never")}), names.RUNNING, startTime=ago(0))
+    going = pod(JAX, "worker-0", "Running", going=True)
+    gone = {"deletionTimestamp": ago(-(deleted + grace) / 3600), "deletionGracePeriodSeconds": grace}
+    going["metadata"] |= {"creationTimestamp": ago(0), **gone}
+    assert ("Failed" in states(look(JAX, tree, going))) is fails
+
+
+def test_a_grace_period_of_any_length_is_read() -> None:
+    tree = with_status(job(JAX, {"Worker": (1, "Never")}), names.RUNNING)
+    going = pod(JAX, "worker-0", "Running", going=True)
+    going["metadata"] |= {"deletionTimestamp": "9999-12-31T23:59:59Z", "deletionGracePeriodSeconds": 2**63 - 1}
+    decided = look(JAX, tree, going)
+    assert decided.status is None or "Failed" not in states(decided)
+
+
 def test_a_deadline_stops_what_runs_and_keeps_what_ended() -> None:
     tree = with_status(job(PYTORCH, {"Master": 1, "Worker": 2}, policy={"activeDeadlineSeconds": 3600}))
     pods = [pod(PYTORCH, "master-0", "Running"), pod(PYTORCH, "worker-0", "Succeeded", code=0)]

@@ -83,7 +83,7 @@
 {{- if include "trainplane.legacy" (list . "mpijobs") }}
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [create, delete, get, list, patch, watch]
+  verbs: [create, delete, get, list, watch]
 {{- end }}
 {{- if and (include "trainplane.legacy" (list . "pytorchjobs" "tfjobs" "xgboostjobs" "paddlejobs" "jaxjobs" "mpijobs")) (eq (include "trainplane.legacy.gang" .) "volcano") }}
 - apiGroups: [scheduling.volcano.sh]

@@ -61,8 +61,8 @@ class _Memory:
     uid: str
     written: set[tuple[Resource, Key]] = field(default_factory=set)
     """Objects whose last write may not have come back yet."""
-    deleted: set[str] = field(default_factory=set)
-    """Uids of objects that were deleted, and that a mirror may not show as such yet."""
+    deleted: dict[str, str] = field(default_factory=dict)
+    """By their uids, when objects were deleted that a mirror may not show as such yet."""
     applied: dict[tuple[str, str], tuple[str, bytes]] = field(default_factory=dict)
     """By kind and name, the uid and text of what was applied last."""
     kept: set[tuple[str, str]] = field(default_factory=set)
@@ -79,6 +79,7 @@ class Making:
         self._stores = {store.resource: store for store in mirrors.objects()}
         self._writes = {resource: Expectations(store, clock) for resource, store in self._stores.items()}
         self._once = OnceCreator(client, writer, self._of)
+        self._clock = clock
         self._memory: dict[Key, _Memory] = {}
 
     def forget(self, key: Key) -> bool:
@@ -96,10 +97,11 @@ class Making:
     def as_left(self, key: Key, uid: str, seen: Observed) -> Observed:
         """Return what there is of a job by what was done to it: objects that were deleted are on their way out."""
         memory, groups = self._remember(key, uid), (seen.pods, seen.services, seen.others)
-        memory.deleted &= {tree["metadata"].get("uid") for trees in groups for tree in trees}
+        there = {tree["metadata"].get("uid") for trees in groups for tree in trees}
+        memory.deleted = {uid: since for uid, since in memory.deleted.items() if uid in there}
         if not memory.deleted:
             return seen
-        gone = partial(_terminating, memory.deleted, msgspec.to_builtins(whole_seconds(seen.now)))
+        gone = partial(_terminating, memory.deleted)
         pods, services, others = (tuple(map(gone, trees)) for trees in groups)
         return replace(seen, pods=pods, services=services, others=others)
 
@@ -140,7 +142,7 @@ class Making:
         with suppress(NotFoundError, ConflictError):  # gone, or another of its name has come
             # A launcher is seen as long as one of its pods is, so that a suspended job is idle when nothing runs.
             await self._writer.delete(resource, Key(key.namespace, ref.name), ref.uid, last=resource == JOBS)
-        memory.deleted.add(ref.uid)
+        memory.deleted[ref.uid] = msgspec.to_builtins(whole_seconds(self._clock.now()))
         memory.applied.pop((ref.kind, ref.name), None)
 
     async def _apply(self, memory: _Memory, job: ObjectMeta, tree: Tree, *, anew: bool) -> None:
@@ -218,12 +220,10 @@ async def in_batches(work: list[Work]) -> None:
         size = min(2 * size, AT_ONCE)
 
 
-def _terminating(deleted: set[str], since: str, tree: Tree) -> Tree:
+def _terminating(deleted: dict[str, str], tree: Tree) -> Tree:
     """Return an object, as one that is on its way out if it was deleted."""
-    metadata = tree["metadata"]
-    if metadata.get("uid") not in deleted:
-        return tree
-    return {**tree, "metadata": {"deletionTimestamp": since, **metadata}}
+    since = deleted.get(tree["metadata"].get("uid"))
+    return tree if since is None else {**tree, "metadata": {"deletionTimestamp": since, **tree["metadata"]}}
 
 
 @contextmanager
