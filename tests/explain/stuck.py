@@ -24,7 +24,7 @@ def train() -> None:
 
 def reduce() -> None:
     """The same with gloo: the first node waits for the second."""
-    import torch  # type: ignore[import-not-found]  # noqa: PLC0415 only in the image
+    import torch  # noqa: PLC0415 only in the image
     from torch import distributed  # noqa: PLC0415 the same
 
     from trainplane import progress  # noqa: PLC0415 as above

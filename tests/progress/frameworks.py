@@ -19,7 +19,7 @@ def with_transformers_own() -> None:
 
 
 def _train_with_transformers(report_to: str, callbacks: list[Any]) -> None:
-    import torch  # type: ignore[import-not-found]
+    import torch
     from transformers import Trainer, TrainingArguments  # type: ignore[import-not-found]
 
     class Line(torch.nn.Module):  # type: ignore[misc]

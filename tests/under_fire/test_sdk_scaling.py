@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.client.kubernetes.stage import Stage
 from tests.unit.client.reading.documents import NAMESPACE, condition, train_job
-from trainplane.client.backends.kubernetes import scaling
+from trainplane.client.backends.kubernetes import replacing
 from trainplane.client.errors import RefusedError, TrainplaneError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import InternalServerError
@@ -116,7 +116,7 @@ async def test_a_webhook_that_fails_meanwhile_loses_nothing(stage: Stage, monkey
     with pytest.raises(TrainplaneError, match="Nothing of it is lost: scale it again"):
         await stage.backend.scale_job("llm", 4)
     assert_kept(stage)
-    fails = scaling.ATTEMPTS - 1
+    fails = replacing.ATTEMPTS - 1
     await stage.backend.scale_job("llm", 4)
     assert_whole(stage, 4)
 

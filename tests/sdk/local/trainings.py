@@ -7,9 +7,9 @@ def train(steps: int) -> None:
     """Fit a line, each process with its own half of the points."""
     import os  # noqa: PLC0415 shipped as it stands
 
-    import torch  # type: ignore[import-not-found]  # noqa: PLC0415 only in the image
-    import torch.distributed as dist  # type: ignore[import-not-found]  # noqa: PLC0415 as above
-    from torch.nn.parallel import DistributedDataParallel  # type: ignore[import-not-found]  # noqa: PLC0415 as above
+    import torch  # noqa: PLC0415 only in the image
+    import torch.distributed as dist  # noqa: PLC0415 as above
+    from torch.nn.parallel import DistributedDataParallel  # noqa: PLC0415 as above
 
     dist.init_process_group("gloo")
     torch.manual_seed(0)

@@ -13,10 +13,11 @@ import pytest
 
 from tests.unit.client.backend import CREATED_AT, FakeBackend, a_job
 from tests.unit.interrupts import interrupt_once_waited_for
-from trainplane.client.aio import AsyncTrainerClient, open_backend
+from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.client import TrainerClient
 from trainplane.client.display.interrupted import interrupted
 from trainplane.client.errors import InvalidError, RefusedError, UnsupportedError
+from trainplane.client.opening import open_backend
 from trainplane.client.types.jobs import Cause, Event, LogLine
 
 if TYPE_CHECKING:
