@@ -174,6 +174,10 @@ seeds: engines images $(if $(filter 1,$(FULL)),$(PIPELINES)) ## what the documen
 explain: engines images ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)
 	$(LIVE) --suite explain tests/explain
 
+.PHONY: pictures
+pictures: $(VENV) ## the pictures of docs/pictures, from the pages and screens as they are now
+	$(PYTHON) -m tests.cli.looks
+
 .PHONY: cli
 cli: engines images ## the command line as people use it, on a real cluster under a tenant's rights
 	$(LIVE) --suite cli tests/cli

@@ -9,6 +9,7 @@ packages=(
   debootstrap                                   # root folders of images
   jq                                            # expressions of the GitOps page, as Argo CD runs them
   podman                                        # the container backend of the SDK
+  chromium fonts-dejavu-core tmux pngquant      # pages and terminals looked at, and their pictures
   golang-go-or-newer python3-venv ca-certificates make git
 )
 

@@ -41,6 +41,7 @@ COMMANDS: Final = (
     Command("diff", "trainplane.cli.diff", "Show what a file would change of the TrainJob that exists", "Jobs"),
     Command("explain", "trainplane.cli.explain", "Say why a TrainJob failed or does not get on", "Jobs"),
     Command("bundle", "trainplane.cli.bundle", "Write what is known of a TrainJob into a file", "Jobs"),
+    Command("report", "trainplane.cli.report", "Write the page of a TrainJob as one HTML file", "Jobs"),
     Command("migrate", "trainplane.cli.migrate", "Turn older jobs into TrainJobs", "Jobs"),
     Command("queue", "trainplane.cli.queued", "Say why a TrainJob waits, and what would start it", "Queues and fleet"),
     Command("top", "trainplane.cli.top", "Show the fleet at a glance", "Queues and fleet"),
@@ -48,6 +49,9 @@ COMMANDS: Final = (
         "fleet check", "trainplane.cli.fleet_check", "Say what would stop a job on each worker", "Queues and fleet"
     ),
     Command("fleet sync", "trainplane.cli.fleet_sync", "Apply the hub's runtimes to the workers", "Queues and fleet"),
+    Command(
+        "ui", "trainplane.cli.ui", "Show the fleet, its jobs and one job as pages in a browser", "Queues and fleet"
+    ),
     Command("runtimes", "trainplane.cli.runtimes", "List the runtimes that TrainJobs can run on", "Runtimes"),
     Command("runtime check", "trainplane.cli.runtime_check", "Say what is wrong with files of runtimes", "Runtimes"),
     Command("doctor", "trainplane.cli.doctor", "Say whether this cluster is fit for you", "Cluster"),

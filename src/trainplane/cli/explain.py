@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +12,7 @@ from trainplane.cli.connection import Connection
 from trainplane.cli.errors import CommandError
 from trainplane.cli.options import Containers, Context, Kubeconfig, Local, Namespace, TextOrJson, Verbose
 from trainplane.cli.output import Output
-from trainplane.cli.trainjob import collect
+from trainplane.cli.trainjob import collect, read_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from trainplane.api.trainjob import Milestone
     from trainplane.client.types.jobs import Milestone as Reached
     from trainplane.explain.explanation import Explanation
-    from trainplane.explain.facts import Facts
 
 _BAR = 20
 """Letters of the longest bar."""
@@ -68,7 +66,7 @@ def command(
     if (job is None) == (bundle is None):
         raise CommandError("one of JOB and --bundle is needed, and not both", "see: trainplane explain --help")
     facts = (
-        _read(bundle)
+        read_file(bundle)
         if bundle
         else collect(job or "", Connection(namespace, context, kubeconfig, local=local, containers=containers))
     )
@@ -119,13 +117,3 @@ def span(took: timedelta) -> str:
         return f"+{seconds}s"
     minutes, seconds = divmod(seconds, 60)
     return f"+{minutes}m{seconds:02}s" if minutes < 120 else f"+{minutes // 60}h{minutes % 60:02}m"
-
-
-def _read(name: str) -> Facts:
-    from trainplane.explain.bundle import MOST_BYTES, read_bundle  # noqa: PLC0415 heavy
-
-    try:
-        with Path(name).open(encoding="utf-8") as file:
-            return read_bundle(file.read(MOST_BYTES + 1))
-    except (OSError, ValueError) as error:
-        raise CommandError(f"cannot read {name}: {error}") from error

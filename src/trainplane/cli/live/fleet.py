@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from trainplane.cli.live.cells import UNICODE, Glyphs, cell, column, fitted, line, plain, spaced
 from trainplane.cli.live.chart import bar
-from trainplane.client.display.facts import duration
+from trainplane.client.display.facts import amount, duration
 from trainplane.client.reading.devices import is_device
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ _NAME: Final = 24
 _BAR: Final = 12
 _HELD: Final = 9
 """Cells of `used/nominal`, at least."""
-_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def fleet_view(
@@ -52,16 +51,6 @@ def fleet_view(
     if queues:
         concerns = _concerns(seen.concerns, now, width, room - len(workers) - len(queues), glyphs)
     return fitted(spaced([above, workers, queues, concerns], below, height), width, height)
-
-
-def amount(resource: str, value: float) -> str:
-    """Return an amount of a resource as people write it: memory in binary units, the rest as it is."""
-    if "memory" not in resource and "storage" not in resource:
-        return f"{value:g}" if value < 1e6 else f"{value:.3g}"
-    unit = 0
-    while abs(value) >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.4g}{_UNITS[unit]}"
 
 
 def _head(seen: Overview, now: datetime, title: str, width: int, glyphs: Glyphs) -> list[Text]:

@@ -18,6 +18,7 @@ MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _STARTED: Final = frozenset({"Running", "Succeeded"})
 _UNPRINTABLE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -50,6 +51,16 @@ def duration(seconds: float) -> str:
     if whole < 2 * DAY:
         return f"{whole // HOUR} h {whole % HOUR // MINUTE} min"
     return f"{whole // DAY} d {whole % DAY // HOUR} h"
+
+
+def amount(resource: str, value: float) -> str:
+    """Return an amount of a resource as people write it: memory in binary units, the rest as it is."""
+    if "memory" not in resource and "storage" not in resource:
+        return f"{value:g}" if value < 1e6 else f"{value:.3g}"
+    unit = 0
+    while abs(value) >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.4g}{_UNITS[unit]}"
 
 
 def progress(job: TrainJob) -> str:

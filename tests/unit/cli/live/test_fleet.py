@@ -9,7 +9,8 @@ import pytest
 from tests.unit.cli.live.drawn import drawn
 from tests.unit.cli.live.facts import HOSTILE, NOW, SIZES, a_fleet
 from trainplane.cli.live.cells import ASCII
-from trainplane.cli.live.fleet import amount, fleet_view
+from trainplane.cli.live.fleet import fleet_view
+from trainplane.client.display.facts import amount
 from trainplane.client.types.overview import Overview, QueueUse
 
 
