@@ -8,7 +8,7 @@ import typer
 
 from trainplane.cli.completing import job_names
 
-VERBOSE: Final = "verbose of trainplane"
+VERBOSE: Final = "verbose"
 """Where a command's context remembers that more was asked for."""
 
 
