@@ -22,6 +22,7 @@ PATIENCE: Final = 180
 _MASKS: Final = (
     (re.compile(r"(node-\d+-\d+-)[a-z0-9]{5}\b"), r"\1xxxxx"),
     (re.compile(r"\bon [a-z][-a-z0-9.]*"), "on HOST"),
+    (re.compile(r"\b\d+ (?:s|min|h|d)(?: \d+ (?:min|h))?\b"), "N s"),
     (re.compile(r"\d+"), "N"),
     (re.compile(r"\s+"), " "),
 )

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from lab import reference
+from lab.engines import binary
 from lab.images import reference as image
 from lab.paths import REPOSITORY
 from lab.webhooks import documents
@@ -20,8 +22,6 @@ from tests.cli.first_hour.wheels import UV, build_ours, make_torch
 from tests.size import FULL
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.cli.tenant import Tenant
     from tests.suite import SuiteReport
 
@@ -72,7 +72,8 @@ def test_the_chapter_on_this_machine(on_this_machine: Reader, report: SuiteRepor
 def test_the_chapter_on_a_cluster(on_this_machine: Reader, tenant: Tenant) -> None:
     (runtime,) = documents(REPOSITORY / "runtimes/torch-distributed.yaml")
     tenant.apply({**reference.with_image(runtime, image("torch")), "kind": "TrainingRuntime"})
-    environment = {**on_this_machine.environment, "KUBECONFIG": str(tenant.kubeconfig)}
+    path = f"{on_this_machine.environment['PATH']}:{Path(binary('kubectl')).parent}"
+    environment = {**on_this_machine.environment, "KUBECONFIG": str(tenant.kubeconfig), "PATH": path}
     with_cluster = replace(on_this_machine, environment=environment)
     for block in chapters(PAGE)["On a cluster"]:
         with_cluster.follow(block)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 NEWEST_PYTHON: Final = (3, 13)
 """The newest on which the unit tests ran; docs/platforms.md."""
-_SOON: Final = timedelta(days=7)
-"""Before their end, credentials are spoken of."""
+_SOON: Final = {"client certificate": timedelta(days=7), "token": timedelta(hours=1)}
+"""Before their end they are spoken of: somebody must sign a certificate, most tokens are of a day anyway."""
 _SKEW: Final = timedelta(seconds=30)
 """From here on times that two clocks tell do not fit together: ages, timelines, the order of log lines."""
 _GREAT_SKEW: Final = timedelta(minutes=5)
@@ -107,7 +107,7 @@ def _ends(facts: Facts, access: Access, place: str) -> Iterator[Finding]:
         when = f"{end:%Y-%m-%d %H:%M} UTC"
         if end <= facts.now:
             yield Finding("connection", "wrong", f"the {what} of {place} ended at {when}", "log in again")
-        elif end - facts.now < _SOON and (what != "token" or access.context):
+        elif end - facts.now < _SOON[what] and (what != "token" or access.context):
             yield Finding("connection", "warning", f"the {what} of {place} ends at {when}", "log in again before that")
         else:
             yield Finding("connection", "ok", f"the {what} of {place} is good until {when}")

@@ -18,7 +18,7 @@ import msgspec
 
 from trainplane.api import names
 from trainplane.api import tree as trees
-from trainplane.client.backends.kubernetes.failures import silent_webhook, words_of
+from trainplane.client.backends.kubernetes.failures import denied_right, silent_webhook, words_of
 from trainplane.client.doctor.facts import (
     DEEDS,
     ENGINES,
@@ -148,8 +148,10 @@ def _ahead(said: str | None, now: datetime) -> timedelta | None:
 def _unseen(error: KubeError) -> Unseen:
     if isinstance(error, NotFoundError):
         return Unseen("missing", "the cluster does not have it")
-    refused = isinstance(error, ForbiddenError | UnauthorizedError)
-    return Unseen("forbidden" if refused else "failed", str(error)[:_LONGEST])
+    if isinstance(error, ForbiddenError | UnauthorizedError):
+        denied = denied_right(error)
+        return Unseen("forbidden", f"you may not {denied}" if denied else str(error)[:_LONGEST])
+    return Unseen("failed", str(error)[:_LONGEST])
 
 
 class _Named(msgspec.Struct):
@@ -318,7 +320,10 @@ async def _try(
         "apiVersion": names.API_VERSION,
         "kind": names.TRAIN_JOB,
         "metadata": {"name": _TRIAL, "namespace": namespace},
-        "spec": {"runtimeRef": {"apiGroup": names.GROUP, "kind": kind.kind, "name": name}},
+        "spec": {
+            "runtimeRef": {"apiGroup": names.GROUP, "kind": kind.kind, "name": name},
+            "trainer": {"command": ["true"]},
+        },
     }
     try:
         await client.create(TRAIN_JOBS, job, namespace, dry_run=True, type_=bytes)
@@ -328,8 +333,7 @@ async def _try(
             return Trial(name, words, "webhook")
         if isinstance(error, NotFoundError):
             return None  # no such API, no such namespace: told where that is looked at
-        forbidden = isinstance(error, ForbiddenError) and "cannot create resource" in words
-        return Trial(name, words, "forbidden" if forbidden else "failed" if error.retryable else "refused")
+        return Trial(name, words, "forbidden" if denied_right(error) else "failed" if error.retryable else "refused")
     except KubeError as error:
         return Trial(name, str(error)[:_LONGEST], "failed")
     return Trial(name)

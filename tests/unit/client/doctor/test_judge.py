@@ -252,10 +252,10 @@ def test_clocks_that_differ_are_told(ahead: timedelta | None, level: Level, word
 
 
 def test_credentials_that_end_are_told_before_and_after() -> None:
-    access = Access("https://k8s", "team", "research", NOW - timedelta(hours=1), NOW + timedelta(days=2))
+    access = Access("https://k8s", "team", "research", NOW - timedelta(hours=1), NOW + timedelta(minutes=5))
     report = look(access=access)
     assert "the client certificate of context team ended at 2026-11-16 11:00 UTC" in told(report, "connection", "wrong")
-    assert "the token of context team ends at 2026-11-18 12:00 UTC" in told(report, "connection", "warning")
+    assert "the token of context team ends at 2026-11-16 12:05 UTC" in told(report, "connection", "warning")
 
 
 def test_a_pods_token_ends_within_the_hour_and_that_is_well() -> None:
