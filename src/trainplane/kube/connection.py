@@ -70,6 +70,7 @@ class Connection:
         )
         self._is_tls = self._base.startswith("https:")
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
         self._tls: ssl.SSLContext | None = None
         self._tls_of: tuple[object, ...] | None = None
         self._tls_checked: float | None = None
@@ -158,7 +159,9 @@ class Connection:
         """Close every connection, and wait a moment until they are: the loop may end right after.
 
         aiohttp waits for those that it has; one that was given back cut, a log that nobody reads on, is TLS's to close.
+        What was still being asked is not asked again: nobody would close that connection.
         """
+        self._closed = True
         if self._session is None:
             return
         session, self._session = self._session, None
@@ -171,6 +174,8 @@ class Connection:
     def _open(self) -> aiohttp.ClientSession:
         import aiohttp  # noqa: PLC0415 see the module's docstring
 
+        if self._closed:
+            raise TransportError(f"the client of {self._address} was closed")
         connector = aiohttp.TCPConnector(
             limit=self._connections,
             keepalive_timeout=self._settings.idle_seconds,

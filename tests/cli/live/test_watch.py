@@ -87,4 +87,3 @@ def test_the_fleet_is_seen_as_far_as_rights_reach(tenant: Tenant, training: str)
     whole = tenant.run("top", "--once", KUBECONFIG=str(tenant.cluster.kubeconfig))
     assert "all namespaces" in whole
     assert "Kueue is not installed here" in whole
-    end(tenant, training)

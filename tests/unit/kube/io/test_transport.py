@@ -507,3 +507,13 @@ async def test_the_servers_warnings_are_logged_once(serve: Serve, caplog: pytest
 )
 def test_what_a_warning_says(header: str, text: str) -> None:
     assert _warning_text(header) == text
+
+
+async def test_what_is_closed_is_not_opened_again_by_a_request_that_nobody_waits_for(
+    server: FakeServer, transport: Transport
+) -> None:
+    await transport.request("GET", "/version")
+    await transport.close()
+    with pytest.raises(errors.TransportError, match="was closed"):
+        await transport.request("GET", "/version")
+    assert len(server.requests) == 1
