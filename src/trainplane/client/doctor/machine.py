@@ -12,14 +12,11 @@ from trainplane.client.errors import TrainplaneError
 
 def look_here() -> Machine:
     """Return what this machine has. An engine that does not answer is waited for, for seconds."""
-    engine, trouble = _engine() if sys.platform == "linux" else ("", "")
-    return Machine(
-        python=sys.version_info[:2],
-        system=platform.system(),
-        engine=engine,
-        engine_trouble=trouble,
-        torch=importlib.util.find_spec("torch") is not None,
-    )
+    python, system = sys.version_info[:2], platform.system()
+    if sys.platform != "linux":
+        return Machine(python, system)
+    engine, trouble = _engine()
+    return Machine(python, system, engine, trouble, torch=importlib.util.find_spec("torch") is not None)
 
 
 def _engine() -> tuple[str, str]:
