@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
-import platform
 import sys
+from typing import Final
 
 from trainplane.client.doctor.facts import Machine
 from trainplane.client.errors import TrainplaneError
 
+_SYSTEMS: Final = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+
 
 def look_here() -> Machine:
     """Return what this machine has. An engine that does not answer is waited for, for seconds."""
-    python, system = sys.version_info[:2], platform.system()
+    python, system = sys.version_info[:2], _SYSTEMS.get(sys.platform, sys.platform)
     if sys.platform != "linux":
         return Machine(python, system)
     engine, trouble = _engine()
