@@ -202,10 +202,10 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             self._loading.discard(number)
 
     def close(self) -> None:
-        """Stop loading and serving."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Stop serving, and loading when the fragments under way are there: nothing of ours writes afterwards."""
         with suppress(fl.FlightError):
             self.shutdown()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
