@@ -173,7 +173,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             holding.held if holding else {},
             self._trouble,
         )
-        welcome = line.hello(self._signer.sign("hello", msgspec.json.encode(hello)))
+        welcome = line.hello(self._signer, hello)
         if holding is None or holding.manifest.name != welcome.manifest:
             self._holding = holding = Holding(line.manifest(welcome.manifest), self._root, self._env)
             self._troubles.clear()

@@ -165,7 +165,9 @@ class Folder:
         return _bounded(found)
 
     def open(self, file: Found) -> OpenFile:
-        """Return a file of that version for reading."""
+        """Return a file of that version for reading; nothing outside of the folder, whatever a manifest says."""
+        if not (self._root / file.name).resolve().is_relative_to(self._root.resolve()):
+            raise InvalidError(f"{file.name!r} leads out of the folder")
         return _LocalFile(self._root, file)
 
 
