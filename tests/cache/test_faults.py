@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from tests.unit.initializers.versity import Store
 
-RUNS = sized(200, full=1000, small=60)
+RUNS = sized(110, full=1000, small=60)
+"""Each with one to three faults: 200 and more in all."""
 COUNTS = (6_000, 3_000, 2_999, 4_001)
 ROWS = sum(COUNTS)
+WORKERS = 3
 FAULTS = ("cut", "worker", "disk", "two workers", "head", "rot", "rank")
 
 
@@ -42,7 +44,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     root = tmp_path_factory.mktemp("cache")
     write_parquet(root / "data", *COUNTS)
     source = Source(kind="parquet", location=str(root / "data"), block_bytes=8 << 10)
-    with cluster(source, root / "disks", workers=3) as running:
+    with cluster(source, root / "disks", workers=WORKERS) as running:
         yield running
 
 
@@ -100,6 +102,7 @@ class Run:
         return states[0]
 
     def _harm(self, fault: str) -> None:
+        self._wait_back()
         name = self._chance.choice(sorted(self._cache.workers))
         if fault == "cut":
             for worker in self._cache.workers.values():
@@ -128,14 +131,17 @@ class Run:
     def _heal(self) -> None:
         for line in self._lines:
             line.__exit__()
-        for name in ("worker-0", "worker-1", "worker-2"):
-            end = time.monotonic() + 30
-            while name not in self._cache.workers:
-                assert time.monotonic() < end
-                time.sleep(0.01)
-            worker = self._cache.workers[name]
+        self._wait_back()
+        for worker in self._cache.workers.values():
             worker.location = f"grpc://127.0.0.1:{worker.port}"
         self._cache.wait_ready()
+
+    def _wait_back(self) -> None:
+        """Wait until every worker was begun again."""
+        end = time.monotonic() + 30
+        while len(self._cache.workers) < WORKERS:
+            assert time.monotonic() < end
+            time.sleep(0.01)
 
 
 def test_every_row_is_delivered_once_whatever_breaks(cache: Cluster, report: SuiteReport) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow.flight as fl
 import pytest
@@ -17,6 +18,7 @@ from trainplane.cache.opening import Access, HeadLine
 from trainplane.cache.reading import Reading, Share, columns
 from trainplane.cache.sources import reader
 from trainplane.cache.tickets import Signer, ticket
+from trainplane.cache.wire import HELLO, Hello, Welcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,12 +205,22 @@ def test_nobody_without_the_key_can_say_that_he_is_a_worker(cache: Cluster) -> N
     line = HeadLine(cache.address)
     for signed in (b"", b"{}", Signer(b"x" * 32).sign("hello", b"{}"), cache.signer.sign("grant", b"{}")):
         with pytest.raises(DeniedError):
-            line.hello(signed)
+            line._ask(HELLO, signed)
     with pytest.raises(InvalidError):
-        line.hello(cache.signer.sign("hello", b'{"name": "../../etc", "location": "file:///", "at": 1}'))
-    old = b'{"name": "w", "location": "grpc://w:1", "at": 1.0}'
+        line.hello(cache.signer, Hello("../../etc", "file:///", 1.0))
     with pytest.raises(DeniedError, match="clocks"):
-        line.hello(cache.signer.sign("hello", old))
+        line.hello(cache.signer, Hello("w", "grpc://w:1", 1.0))
+
+
+def test_a_worker_does_not_listen_to_a_head_without_the_key(cache: Cluster) -> None:
+    class Impostor(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
+        def do_action(self, context: Any, action: Any) -> Any:
+            del context, action
+            answer = Welcome("e" * 64, ("w",), 2)
+            return iter([Signer(b"x" * 32).sign("welcome", msgspec.json.encode(answer))])
+
+    with Impostor("grpc://127.0.0.1:0") as head, pytest.raises(DeniedError, match="signature"):
+        HeadLine(f"127.0.0.1:{head.port}").hello(cache.signer, Hello("w", "grpc://w:1", 1.0))
 
 
 def test_a_worker_that_was_away_attaches_what_it_has(cache: Cluster) -> None:

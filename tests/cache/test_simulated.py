@@ -10,7 +10,7 @@ from tests.unit.cache.plans import plan
 if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
-RUNS = sized(20, full=1000)
+RUNS = sized(10, full=1000)
 MANIFEST = plan([1000 + 7 * (number % 13) for number in range(400)], 128)
 
 

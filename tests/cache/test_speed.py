@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
     from tests.suite import SuiteReport
 
-FILES = sized(4, full=100, small=2)
+FILES = sized(2, full=100)
+"""Of 100 MB each, once decoded."""
 ROWS_PER_FILE = 375_000
 WIDTH = 64
-"""Bytes of a row, nearly: 100 MB in a file of ours."""
+"""Floats of a row."""
 ROUNDS = sized(5, full=7, small=3)
 
 
@@ -136,8 +137,6 @@ def test_blocks_come_nearly_as_fast_as_bare_flight_gives_them(tmp_path: Path, re
         report.figure("ours_by_bare", took["ours"] / took["bare"])
         report.figure("resume_s", resumed(f"127.0.0.1:{head}"))
         report.figure("wait_ms_per_step", waited(f"127.0.0.1:{head}"))
-    # How fast either is, a busy machine decides; that they are of one kind, it does not.
-    assert took["ours"] > took["bare"] / 4
 
 
 def measure(size: int, total: int, **ways: Callable[[], int]) -> dict[str, float]:

@@ -103,7 +103,7 @@ class Head(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         if action.type == wire.OPEN:
             return iter([msgspec.json.encode(self._opened())])
         if action.type == wire.HELLO:
-            return iter([msgspec.json.encode(self._welcome(content))])
+            return iter([self._signer.sign("welcome", msgspec.json.encode(self._welcome(content)))])
         raise InvalidError(f"there is no action {wire.printable(action.type)!r}")
 
     @answered

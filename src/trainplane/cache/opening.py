@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.flight as fl
 
@@ -15,6 +16,8 @@ from trainplane.cache.manifest import LARGEST, Manifest, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from trainplane.cache.tickets import Signer
 
 PORT: Final = 50051
 _SECONDS: Final = 30.0
@@ -65,9 +68,10 @@ class HeadLine:
         self._location, self.access = location, access or Access()
         self._client = self.access.connect(location)
 
-    def hello(self, signed: bytes) -> wire.Welcome:
-        """Say what a worker holds; return what it should."""
-        return wire.decoded(self._ask(wire.HELLO, signed), wire.Welcome)
+    def hello(self, signer: Signer, hello: wire.Hello) -> wire.Welcome:
+        """Say what a worker holds; return what it should, if it is the cache's own head that says so."""
+        answer = self._ask(wire.HELLO, signer.sign("hello", msgspec.json.encode(hello)))
+        return wire.decoded(signer.check("welcome", answer), wire.Welcome)
 
     def open(self) -> wire.Opened:
         """Return what a client needs to read."""

@@ -1,7 +1,8 @@
 """The words that head, workers and clients exchange, besides Flight's own.
 
 Actions are named `trainplane-cache-*`. What a worker says to the head is signed with the cache's key and has a time, so
-nobody else can offer rows; what a client says needs no signature, only the token, where one is asked for.
+nobody else can offer rows; the answer is signed too, so nobody else can make a worker read files. What a client says
+needs no signature, only the token, where one is asked for.
 """
 
 from __future__ import annotations

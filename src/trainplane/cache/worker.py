@@ -173,7 +173,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             holding.held if holding else {},
             self._trouble,
         )
-        welcome = line.hello(self._signer.sign("hello", msgspec.json.encode(hello)))
+        welcome = line.hello(self._signer, hello)
         if holding is None or holding.manifest.name != welcome.manifest:
             self._holding = holding = Holding(line.manifest(welcome.manifest), self._root, self._env)
             self._troubles.clear()
@@ -202,10 +202,10 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             self._loading.discard(number)
 
     def close(self) -> None:
-        """Stop loading and serving."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Stop serving, and loading when the fragments under way are there: nothing of ours writes afterwards."""
         with suppress(fl.FlightError):
             self.shutdown()
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -155,6 +156,16 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data" / "a.parquet").symlink_to(tmp_path / "secret" / "000.parquet")
     with pytest.raises(InvalidError, match="leads out"):
         planned(kind="parquet", location=str(tmp_path / "data"))
+
+
+def test_a_manifest_that_names_a_file_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "secret", 10)
+    write_parquet(tmp_path / "data", 10)
+    manifest = planned(kind="parquet", location=str(tmp_path / "data"))
+    (honest,) = manifest.fragments
+    for name in ("../secret/000.parquet", str(tmp_path / "secret" / "000.parquet")):
+        with pytest.raises(InvalidError, match="leads out"):
+            list(reader(manifest.source, {}).decode(manifest, msgspec.structs.replace(honest, name=name)))
 
 
 def rewritten(path: Path) -> None:

@@ -7,6 +7,7 @@ it has been read. What changed in between is an error, never a mixture.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -107,6 +108,8 @@ class _LocalFile(OpenFile):
     def __init__(self, root: Path, file: Found) -> None:
         super().__init__(file)
         self._path = root / file.name
+        self._lock = threading.Lock()
+        self._handle = -1
         try:
             self._handle = os.open(self._path, os.O_RDONLY)
         except OSError as error:
@@ -115,9 +118,10 @@ class _LocalFile(OpenFile):
 
     def fetch(self, start: int, stop: int) -> bytes:
         pieces = []
-        while start < stop and (piece := os.pread(self._handle, stop - start, start)):
-            pieces.append(piece)
-            start += len(piece)
+        with self._lock:
+            while start < stop and (piece := os.pread(self._handle, stop - start, start)):
+                pieces.append(piece)
+                start += len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def check(self) -> None:
@@ -129,8 +133,11 @@ class _LocalFile(OpenFile):
             raise ChangedError(f"{self.file.name} has changed since the manifest was made")
 
     def close(self) -> None:
-        if not self.closed:
-            os.close(self._handle)
+        # Arrow's threads close it too, and read ahead while others do: a number that is free again may be another file.
+        with self._lock:
+            handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
         super().close()
 
 
@@ -158,7 +165,9 @@ class Folder:
         return _bounded(found)
 
     def open(self, file: Found) -> OpenFile:
-        """Return a file of that version for reading."""
+        """Return a file of that version for reading; nothing outside of the folder, whatever a manifest says."""
+        if not (self._root / file.name).resolve().is_relative_to(self._root.resolve()):
+            raise InvalidError(f"{file.name!r} leads out of the folder")
         return _LocalFile(self._root, file)
 
 
