@@ -113,7 +113,7 @@ def test_discovery_prefers_neither_for_the_other(cluster: Cluster) -> None:
         groups = json.loads(connection.send("GET", "/apis"))["groups"]
         listed = json.loads(connection.send("GET", f"/apis/{OLDER}"))["resources"]
     preferred = {one["name"]: one["preferredVersion"]["version"] for one in groups}
-    assert (preferred["trainer.kubeflow.org"], preferred["kubeflow.org"]) == ("v1alpha1", "v2alpha1")
+    assert (preferred["trainer.kubeflow.org"], preferred["kubeflow.org"]) == ("v1alpha1", "v1")
     names = {part for one in listed for part in (one["name"], one["singularName"], *one.get("shortNames", ()))}
     assert names.isdisjoint({"trainjobs", "trainjob", "trainingruntimes", "trainingruntime", "clustertrainingruntimes"})
 
