@@ -1,4 +1,4 @@
-"""A cluster or a hub at a glance: some seven lists at once, each under the caller's own rights.
+"""A cluster or a hub at a glance: four to six lists at once, each under the caller's own rights.
 
 A list that is refused, or that the cluster does not serve, is told in `Overview.unread`, and the rest is shown. Who may
 not list TrainJobs of all namespaces gets those of one. Lists are cut at MOST objects, and that is told, too.
