@@ -76,8 +76,9 @@ class Tenant:
         )
 
     def environment(self, **others: str) -> dict[str, str]:
-        """Return the environment of the tenant's commands."""
-        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), **others}
+        """Return the environment of the tenant's commands; what is installed has its bytecode, so ours has too."""
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, "KUBECONFIG": str(self.kubeconfig), **others}
 
     def tree(self, *words: str, code: int = 0) -> Any:
         """Run a command and return the JSON that it printed."""
