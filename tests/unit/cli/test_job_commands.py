@@ -305,3 +305,31 @@ class TestRendering:
             "after": 4,
         }
         assert served.jobs() == before
+
+    @pytest.mark.parametrize("words", [["render"], ["diff"], ["run", "-d"]])
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"metadata": [1]},
+            {"metadata": {"name": "../../etc"}},
+            {"metadata": {"name": "fit\x1b[2J"}},
+            {"metadata": {"name": "fit", "labels": [1]}},
+            {"metadata": {"name": 5, "generateName": {}}},
+            {"spec": [1]},
+            {"spec": {"runtimeRef": [1]}},
+            {"spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": [1]}},
+            {"spec": {"runtimeRef": {"name": "torch-distributed"}, "runtimePatches": {"manager": 1}}},
+            {"spec": {"runtimeRef": {"name": "torch-distributed"}, "runtimePatches": [1]}},
+            {"spec": {"runtimeRef": {"name": "../x"}}},
+        ],
+    )
+    def test_a_file_that_is_anything_is_refused_in_a_line(
+        self, served: OwnServer, words: list[str], changes: Tree, capsys: Printed
+    ) -> None:
+        """What the fake API server takes without admission is submitted; nothing else may end in a traceback."""
+        served.put(CLUSTER_TRAINING_RUNTIMES, self.RUNTIME)
+        served.put(TRAIN_JOBS, train_job("fit", nodes=2))
+        code = served.command(*words, write(document() | changes))
+        printed = capsys.readouterr()
+        assert "\x1b" not in printed.out + printed.err
+        assert code == 0 or (code == 2 and len(printed.err.splitlines()) == 1) or (code == 1 and printed.out)

@@ -75,12 +75,8 @@ def complete(document: Mapping[str, Any], options: Iterable[Callable[..., None]]
     Raises:
         InvalidError: it is no TrainJob of a version that is known, or names no runtime.
     """
+    check_document(document)
     job: Tree = trees.copy(dict(document))
-    told = f"{job.get('apiVersion')} {job.get('kind')}"
-    if told != f"{names.API_VERSION} {names.TRAIN_JOB}":
-        raise InvalidError(f"a TrainJob has apiVersion {names.API_VERSION} and kind {names.TRAIN_JOB}, not {told}")
-    if not trees.text(job, "spec", "runtimeRef", "name"):
-        raise InvalidError("spec.runtimeRef.name must say on which runtime the TrainJob runs")
     metadata = job["metadata"] = {**trees.fields(job, "metadata")}
     for option in options:
         _apply(option, job, None, backend)
@@ -90,6 +86,19 @@ def complete(document: Mapping[str, Any], options: Iterable[Callable[..., None]]
         metadata["name"] = f"{prefix}{drawn.rpartition('-')[2]}" if prefix else drawn
     job.pop("status", None)
     return job
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuse what is no TrainJob, or names no runtime; all else is admission's to judge.
+
+    Raises:
+        InvalidError: it is none.
+    """
+    told = f"{document.get('apiVersion')} {document.get('kind')}"
+    if told != f"{names.API_VERSION} {names.TRAIN_JOB}":
+        raise InvalidError(f"a TrainJob has apiVersion {names.API_VERSION} and kind {names.TRAIN_JOB}, not {told}")
+    if not trees.text(document, "spec", "runtimeRef", "name"):
+        raise InvalidError("spec.runtimeRef.name must say on which runtime the TrainJob runs")
 
 
 def _write_output(job: Tree, output: Output, backend: BackendKind) -> None:

@@ -122,7 +122,7 @@ class KubernetesBackend:
             return None
 
     async def _named_runtime(self, job: Tree) -> Tree:
-        ref = trees.get(job, "spec", "runtimeRef") or {}
+        ref = trees.fields(job, "spec", "runtimeRef")
         name = str(ref.get("name") or "")
         if ref.get("kind") == names.TRAINING_RUNTIME:
             return await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
@@ -130,7 +130,7 @@ class KubernetesBackend:
 
     async def runtime_document(self, job: Tree) -> Tree:
         """Return the runtime that a TrainJob's document names, as it is now; by name alone the namespace's first."""
-        ref = trees.get(job, "spec", "runtimeRef") or {}
+        ref = trees.fields(job, "spec", "runtimeRef")
         missing = (
             f"there is no {ref.get('kind') or 'runtime'} {ref.get('name')}, neither of namespace {self.namespace} nor "
             "of the cluster: list_runtimes() says which there are"
