@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Once = Annotated[bool, typer.Option("--once", help="Print it once; so it is where there is no terminal.")]
 Every = Annotated[float, typer.Option("--every", metavar="SECONDS", min=1, help="How often it is looked at.")]
 NOTE = "Ctrl-C leaves"
+RESTS = 5
+"""How many times longer than a look the pause behind it is, at least."""
 ROWS = 60
 """Of what is printed once."""
 
@@ -71,15 +73,22 @@ def view(seen: Overview, title: str, note: str = "") -> View:
 
 
 async def look_again(client: AsyncTrainerClient, every: float, *, whole: bool) -> AsyncGenerator[Overview, None]:
-    """Yield an overview again and again; when none can be had after the first, the last with why."""
+    """Yield an overview again and again; when none can be had after the first, the last with why.
+
+    Where a look takes long, of very many objects say, it is taken more seldom: most of the time nothing is asked.
+    """
     from dataclasses import replace  # noqa: PLC0415 rare
 
     from trainplane.client.errors import TrainplaneError  # noqa: PLC0415 heavy
 
+    clock = asyncio.get_running_loop().time
+    began = clock()
     seen = await client.get_overview(whole=whole)
     while True:
+        took = clock() - began
         yield seen
-        await asyncio.sleep(every)
+        await asyncio.sleep(max(every, RESTS * took))
+        began = clock()
         try:
             seen = await client.get_overview(whole=whole)
         except TrainplaneError as error:

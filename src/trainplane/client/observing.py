@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from trainplane.client.backends.backend import Backend
     from trainplane.client.reading.history import Points
+    from trainplane.client.types.descriptions import QueueAnswer
     from trainplane.client.types.jobs import Progress, Step, TrainJob
 
 MOST_LINES: Final = 24
@@ -42,6 +43,8 @@ class Pace:
 
     lines: float = 2.0
     details: float = 10.0
+    queue: float = 30.0
+    """Why it is queued: a hub asks all its workers for that."""
     quiet: float = 45.0
     """Without any change for so long, a job is explained; and again after as long."""
 
@@ -83,6 +86,8 @@ class _Observer:
         self._kept: Mapping[str, Points] = {}
         self._explained = 0.0
         """When a change was seen, or it was explained, by the loop's clock."""
+        self._asked = float("-inf")
+        """When it was asked why it is queued, by the same clock."""
 
     def take(self) -> Observation:
         """Return what is seen now."""
@@ -156,23 +161,30 @@ class _Observer:
         if self.seen is not None:
             there = {step.name for step in self.seen.job.steps}
             kept = {step: text for step, text in self.seen.lines.items() if step in there}
-            self._show(replace(self.seen, lines=kept | found))
+            self._show(replace(self.seen, lines=kept | found, unread=self._readable("logs")))
 
     async def _look_at_details(self) -> None:
         if self.seen is None:
             return
         try:
             job = await self._backend.get_job(self._name)
-            held = job.status == SUSPENDED
-            told = await self._backend.explain_queue(self._name) if held else None
+            queue = await self._why_queued() if job.status == SUSPENDED else None
         except NotFoundError:
             return
         except TrainplaneError as error:
             self._cannot("details", error)
             return
         self._kept = job.metrics_history
-        metrics, queue = joined(self._kept, self._reported), read_answer(told) if told else None
-        self._show(replace(self.seen, metrics=metrics, timeline=job.timeline, queue=queue))
+        metrics, unread = joined(self._kept, self._reported), self._readable("details")
+        self._show(replace(self.seen, metrics=metrics, timeline=job.timeline, queue=queue, unread=unread))
+
+    async def _why_queued(self) -> QueueAnswer | None:
+        now, known = asyncio.get_running_loop().time(), self.seen.queue if self.seen else None
+        if known is not None and now - self._asked < self._pace.queue:
+            return known
+        self._asked = now
+        told = await self._backend.explain_queue(self._name)
+        return read_answer(told) if told else None
 
     async def _explain(self) -> None:
         self._explained = asyncio.get_running_loop().time()
@@ -184,11 +196,16 @@ class _Observer:
             self._cannot("explanation", error)
             return
         if self.seen is not None:
-            self._show(replace(self.seen, explanation=told if told.cause else None))
+            explained = told if told.cause else None
+            self._show(replace(self.seen, explanation=explained, unread=self._readable("explanation")))
 
     def _cannot(self, what: str, error: TrainplaneError) -> None:
         if self.seen is not None:
             self._show(replace(self.seen, unread={**self.seen.unread, what: str(error)}))
+
+    def _readable(self, what: str) -> dict[str, str]:
+        """Return what cannot be read, without what just could."""
+        return {part: why for part, why in (self.seen.unread if self.seen else {}).items() if part != what}
 
     def _show(self, seen: Observation) -> None:
         if seen != self.seen:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 REPORT = """
 import json, os, ssl, urllib.request
 status = {"progressPercentage": 40, "estimatedRemainingSeconds": 90, "lastUpdatedTime": "2026-01-01T00:00:00Z",
-          "metrics": [{"name": "loss", "value": "0.25"}, {"name": "\\x1b[2Jevil", "value": "NaN"}]}
+          "metrics": [{"name": "loss", "value": "0.25"}, {"name": "[red]evil", "value": "NaN"}]}
 headers = {"Authorization": "Bearer " + open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read().strip()}
 context = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
 body = json.dumps({"trainerStatus": status}).encode()
@@ -27,7 +27,7 @@ print("reported", urllib.request.urlopen(request, context=context, timeout=60).s
 """
 PROGRAM = f"""
 if [ "$JOB_COMPLETION_INDEX" = 0 ]; then python3 -c {shlex.quote(REPORT)}; fi
-echo "rank $JOB_COMPLETION_INDEX waits"
+printf '\\033[2Jrank %s waits\\n' "$JOB_COMPLETION_INDEX"
 {WAITING}
 """
 
@@ -50,16 +50,17 @@ def training(tenant: Tenant) -> str:
 def test_a_job_is_watched_left_and_watched_to_its_end(tenant: Tenant, training: str) -> None:
     with terminal() as screen:
         screen.begin([str(SCRIPTS / "trainplane"), "watch"], tenant.environment(), 80, 24)
-        small = screen.until("■ Running", "40 %, about 90 s left", "■ 2 running", "loss", "0.25", "rank 1 waits")
+        small = screen.until("■ Running", "40 %, about 90 s left", "■ 2 running", "loss  ", "0.25", "rank 1 waits")
+        assert "\\x1b[2Jrank 1 waits" in small, "what a pod prints steers no terminal"
+        assert "[red]evil  NaN" in small
         rows = small.rstrip("\n").split("\n")
         assert rows[0].startswith("loop")
         assert (len(rows), rows[-1].rstrip()) == (24, "Ctrl-C leaves; the job goes on")
         assert max(map(len, rows)) <= 80
 
         screen.resize(120, 40)
-        while len(large := screen.until("loop", "rank 0 waits").rstrip("\n").split("\n")) != 40:
-            screen.until("Ctrl-C leaves")
-        assert large[-1].startswith("Ctrl-C leaves")
+        large = screen.until("loop", "rank 0 waits", rows=40)
+        assert large.rstrip().endswith("Ctrl-C leaves; the job goes on")
 
         screen.press("C-c")
         left = screen.until("ended with 130")
@@ -86,4 +87,3 @@ def test_the_fleet_is_seen_as_far_as_rights_reach(tenant: Tenant, training: str)
     whole = tenant.run("top", "--once", KUBECONFIG=str(tenant.cluster.kubeconfig))
     assert "all namespaces" in whole
     assert "Kueue is not installed here" in whole
-    end(tenant, training)

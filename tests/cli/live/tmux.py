@@ -41,12 +41,12 @@ class Terminal:
         """Return what is on the screen."""
         return self._ask("capture-pane", "-p", "-t", "here")
 
-    def until(self, *texts: str) -> str:
-        """Wait until all texts are on the screen, and return it."""
+    def until(self, *texts: str, rows: int = 0) -> str:
+        """Wait until all texts are on the screen, and something in so many rows, and return it."""
         end = time.monotonic() + PATIENCE
         while True:
             shown = self.screen()
-            if all(text in shown for text in texts):
+            if all(text in shown for text in texts) and len(shown.rstrip().split("\n")) >= rows:
                 return shown
             if time.monotonic() > end:
                 missing = [text for text in texts if text not in shown]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from trainplane.client.types.observation import Observation
 
-FAST = Pace(lines=0.001, details=0.001, quiet=0.0)
+FAST = Pace(lines=0.001, details=0.001, queue=0.0, quiet=0.0)
 
 
 def minute(number: int) -> Any:
@@ -100,11 +100,11 @@ class Refusing(FakeBackend):
     """Refuses logs and details."""
 
     async def read_logs(
-        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None
+        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None, **others: Any
     ) -> AsyncGenerator[LogLine, None]:
         if steps is None or not follow:
             raise ForbiddenError("you may not get pods/log")
-        yield LogLine(name, f"{tail}")
+        yield LogLine(name, f"{tail} {others}")
 
     async def get_job(self, name: str) -> TrainJob:
         raise UnreachableError(f"{name}: no answer")
@@ -140,6 +140,33 @@ class Broken(FakeBackend):
 async def test_a_watch_that_breaks_is_told() -> None:
     with pytest.raises(TrainplaneError, match="any more"):
         await every(Broken(a_job("Running")))
+
+
+class Hesitant(FakeBackend):
+    """Refuses its logs once."""
+
+    refused = False
+
+    async def read_logs(
+        self, name: str, steps: Sequence[str] | None, *, follow: bool, tail: int | None = None, **others: Any
+    ) -> AsyncGenerator[LogLine, None]:
+        if not self.refused:
+            self.refused = True
+            raise UnreachableError("no answer")
+        async for line in super().read_logs(name, steps, follow=follow, tail=tail, **others):
+            yield line
+
+
+async def test_a_part_that_can_be_read_again_is_no_longer_named() -> None:
+    backend = Hesitant(a_job("Running"), lines=[LogLine("node-0", "epoch 3")])
+    unread = []
+    async with asyncio.timeout(60), aclosing(observe(backend, "job", Pace(0.001, 60, 60, 60))) as stream:
+        async for seen in stream:
+            unread.append(dict(seen.unread))
+            if seen.lines:
+                break
+    assert {"logs": "no answer"} in unread
+    assert unread[-1] == {}
 
 
 def test_lines_are_asked_of_those_that_failed_then_started_again_then_the_first() -> None:

@@ -84,7 +84,7 @@ def _devices(seen: Overview, width: int, glyphs: Glyphs) -> list[Text]:
     for one in seen.devices[:_DEVICES]:
         more = [f"{one.idle} idle"]
         more += [f"{one.waiting} waited for"] if one.waiting else []
-        more += [f"{one.away} on nodes that are away"] if one.away else []
+        more += [f"{one.away} away"] if one.away else []
         rows.append((one.resource, one.used, one.capacity, ", ".join(more)))
     totals: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for queue in seen.queues:

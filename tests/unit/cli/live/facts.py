@@ -14,6 +14,7 @@ from trainplane.client.types.runtimes import Runtime
 BEGAN = datetime(2026, 11, 16, 8, tzinfo=UTC)
 NOW = BEGAN + timedelta(minutes=32)
 SIZES = [(80, 24), (120, 40), (200, 60), (60, 16), (20, 5)]
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.40 GiB"
 HOSTILE = [
     "\x1b[2J\x1b[31mred\x1b]0;title\x07",
     "[bold red]markup[/] [link=http://evil]x[/link]",
@@ -43,8 +44,11 @@ def a_training(nodes: int, status: str = "Running", **changes: Any) -> Observati
     reported = Progress(40, 795, {"loss": "0.123456789012345", "accuracy": "0.91"}, NOW - timedelta(seconds=5))
     base: dict[str, Any] = {"namespace": "vision", "queue": "team-a", "progress": reported}
     seen: dict[str, Any] = {
-        "metrics": {"loss": points(lambda n: 2 * math.exp(-n / 30)), "accuracy": points(lambda n: n)},
-        "lines": {step.name: f"last words of {step.name}" for step in steps},
+        "metrics": {
+            "loss": points(lambda n: 2 * math.exp(-n / 30)),
+            "accuracy": points(lambda n: 0.91 - 0.8 * math.exp(-n / 20)),
+        },
+        "lines": {step.name: "step 118: loss 0.1235, 1.84 s" for step in steps} | {steps[-1].name: OUT_OF_MEMORY},
         "timeline": (
             Milestone("Queued", BEGAN),
             Milestone("Admitted", BEGAN + timedelta(minutes=20)),

@@ -38,7 +38,7 @@ def test_all_that_matters_is_on_the_screen(nodes: int, width: int, height: int) 
         "0.1235",
         "accuracy",
         f"✗ node-{nodes - 1}",
-        "OOMKilled (exit code 137) | last words",
+        "OOMKilled (exit code 137) | torch.Out",
         "Ctrl-C leaves",
     ):
         assert told in text
@@ -67,7 +67,7 @@ def test_those_in_trouble_come_first_and_the_rest_is_counted() -> None:
     assert "more)" in rows[begin]
     assert rows[begin + 1].startswith("  ✗ node-255")
     assert rows[begin + 2].startswith("  ▣ node-1 ")
-    assert "1 restart | last words of node-1" in rows[begin + 2]
+    assert "1 restart | step 118: loss 0.1235" in rows[begin + 2]
 
 
 def test_a_queued_job_says_its_place_why_and_what_would_start_it_now() -> None:
