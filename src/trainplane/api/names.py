@@ -75,6 +75,8 @@ ANNOTATION_OUTPUT: Final = "trainplane.dev/output"
 """On a TrainJob: the URI that what it trained is sent to (`api.output`)."""
 ANNOTATION_OUTPUT_SECRET: Final = "trainplane.dev/output-secret"  # noqa: S105 the name of an annotation
 """On a TrainJob: the Secret of its namespace whose keys become the sender's variables."""
+ANNOTATION_RETRY_OF: Final = "trainplane.dev/retry-of"
+"""On a TrainJob that is another attempt: the TrainJob that was the first."""
 ANNOTATION_CLAIMS: Final = "trainer.kubeflow.org/claims"
 CLAIMS_RETAIN: Final = "Retain"
 """On a runtime: claims that JobSet makes for a TrainJob stay when it is deleted, unless its output is sent."""

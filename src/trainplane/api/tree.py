@@ -96,6 +96,19 @@ def drop(tree: Any, *path: Step) -> Any:
     return entries
 
 
+def merge(tree: Tree, patch: Tree) -> Tree:
+    """Return the tree with a JSON merge patch applied: objects are merged, null drops a field, all else replaces."""
+    merged = dict(tree)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            merged[key] = merge(merged.get(key) or {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
 def copy(tree: Any) -> Any:
     """Return a copy that shares no object and no list with its original."""
     if isinstance(tree, dict):

@@ -9,6 +9,7 @@ cannot be read. Programs read `--output json`; the text is for people and may ch
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -35,6 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     if argv is None:  # the process is ours
         gc.set_threshold(ALLOCATIONS)
+    _speak_utf8()
     words = sys.argv[1:] if argv is None else list(argv)
     program = program_name(sys.argv[0])
     try:
@@ -46,6 +48,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return READER_GONE
     return code
+
+
+def _speak_utf8() -> None:
+    """Write UTF-8 wherever else was chosen, as kubectl does: what Windows chooses for pipes cannot say ✓."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(encoding="utf-8")
 
 
 def _run(program: str, words: list[str]) -> int:

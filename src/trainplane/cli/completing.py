@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 import typer
 
@@ -20,7 +20,8 @@ def job_names(context: typer.Context, incomplete: str) -> list[str]:
 
     A shell has no place for an error: whatever goes wrong, nothing is offered.
     """
-    given = {name: context.params.get(name) for name in ("namespace", "context", "kubeconfig")}
+    places = ("namespace", "context", "kubeconfig", "local", "containers")
+    given: dict[str, Any] = {name: context.params[name] for name in places if name in context.params}
 
     async def ask() -> list[str]:
         async with asyncio.timeout(PATIENCE_SECONDS), Connection(**given).client() as client:

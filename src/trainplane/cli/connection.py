@@ -1,4 +1,4 @@
-"""How commands reach a cluster: the caller's own kubeconfig and rights, as kubectl has them."""
+"""How commands reach a cluster, with the caller's own kubeconfig and rights as kubectl has them; or this machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import contextlib
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from trainplane.cli.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -33,11 +35,38 @@ def _import_aiohttp() -> None:
 
 @dataclass(frozen=True)
 class Connection:
-    """Which cluster and namespace the arguments name; what is None is as kubectl has it. Nothing is opened yet."""
+    """Where jobs are: which cluster and namespace, what is None as kubectl has it; or here. Nothing is opened yet."""
 
     namespace: str | None = None
     context: str | None = None
     kubeconfig: str | None = None
+    local: bool = False
+    """Processes of this machine in place of a cluster."""
+    containers: bool = False
+    """Containers of this machine."""
+    python: str | None = None
+    """The interpreter of processes; the one that runs this if it is not said."""
+
+    def __post_init__(self) -> None:
+        places = [
+            f"--{name}"
+            for name in ("local", "containers", "namespace", "context", "kubeconfig")
+            if getattr(self, name) not in {None, False}
+        ]
+        if len(places) > 1 and (self.local or self.containers):
+            raise CommandError(f"{' and '.join(places)} name different places", "leave all but one out")
+        if self.python and not self.local:
+            raise CommandError("--python goes with --local, which is missing")
+
+    @property
+    def words(self) -> str:
+        """What a command line has to say to mean this again: ` --namespace team`, or nothing."""
+        from shlex import join  # noqa: PLC0415 rare
+
+        here = [f"--{name}" for name in ("local", "containers") if getattr(self, name)]
+        there = [(f"--{name}", getattr(self, name)) for name in ("namespace", "context", "kubeconfig")]
+        words = [*here, *(word for option, value in there if value is not None for word in (option, value))]
+        return f" {join(words)}" if words else ""
 
     @contextlib.asynccontextmanager
     async def backend(self) -> AsyncIterator[KubernetesBackend]:
@@ -71,5 +100,13 @@ class Connection:
         """Open the SDK's client."""
         from trainplane.client.aio import AsyncTrainerClient  # noqa: PLC0415 heavy
 
+        if self.local or self.containers:
+            from trainplane.client.types import backends  # noqa: PLC0415 heavy
+
+            processes = backends.LocalProcessBackendConfig(python=self.python)
+            config = processes if self.local else backends.ContainerBackendConfig()
+            async with AsyncTrainerClient(config) as client:
+                yield client
+            return
         async with self.backend() as backend:
             yield AsyncTrainerClient(backend=backend)

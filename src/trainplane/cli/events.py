@@ -11,7 +11,7 @@ import typer
 
 from trainplane.cli.connection import Connection
 from trainplane.cli.errors import CommandError
-from trainplane.cli.options import Context, Format, JobName, Kubeconfig, Namespace, Verbose
+from trainplane.cli.options import Containers, Context, Format, JobName, Kubeconfig, Local, Namespace, Verbose
 from trainplane.cli.output import Output
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def command(
     job: JobName,
     warnings: Warnings = False,
     output: Format = "table",
+    local: Local = False,
+    containers: Containers = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -40,7 +42,7 @@ def command(
         raise CommandError("--output name: events have no names to use", "choose table, json or yaml")
 
     async def ask() -> list[Event]:
-        async with Connection(namespace, context, kubeconfig).client() as client:
+        async with Connection(namespace, context, kubeconfig, local=local, containers=containers).client() as client:
             return await client.get_job_events(job)
 
     found = [one for one in asyncio.run(ask()) if one.type == "Warning" or not warnings]

@@ -11,7 +11,7 @@ import typer
 from trainplane.cli.completing import job_names
 from trainplane.cli.connection import Connection
 from trainplane.cli.errors import CommandError
-from trainplane.cli.options import Context, Kubeconfig, Namespace, TextOrJson, Verbose
+from trainplane.cli.options import Containers, Context, Kubeconfig, Local, Namespace, TextOrJson, Verbose
 from trainplane.cli.output import Output
 from trainplane.cli.trainjob import collect
 
@@ -43,6 +43,8 @@ def command(
     job: Job = None,
     bundle: Bundle = None,
     output: TextOrJson = "text",
+    local: Local = False,
+    containers: Containers = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -65,7 +67,11 @@ def command(
 
     if (job is None) == (bundle is None):
         raise CommandError("one of JOB and --bundle is needed, and not both", "see: trainplane explain --help")
-    facts = _read(bundle) if bundle else collect(job or "", Connection(namespace, context, kubeconfig))
+    facts = (
+        _read(bundle)
+        if bundle
+        else collect(job or "", Connection(namespace, context, kubeconfig, local=local, containers=containers))
+    )
     told = explain(facts, datetime.now(UTC))
     timeline = timeline_of(facts)
     printed = Output(sys.stdout)

@@ -152,4 +152,4 @@ def _manifest(named: str) -> str | None:
     if named == "-":
         return sys.stdin.read()
     path = Path(named)
-    return path.read_text() if path.is_file() or path.suffix in {".yaml", ".yml", ".json"} else None
+    return path.read_text(encoding="utf-8") if path.is_file() or path.suffix in {".yaml", ".yml", ".json"} else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainplane.cli.connection import Connection
 from trainplane.cli.explain import show_timeline
 from trainplane.cli.objects import FOR_PROGRAMS, show_object
-from trainplane.cli.options import Context, Format, JobName, Kubeconfig, Namespace, Verbose
+from trainplane.cli.options import Containers, Context, Format, JobName, Kubeconfig, Local, Namespace, Verbose
 from trainplane.cli.output import Output
 from trainplane.cli.queued import show_answer
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def command(
     job: JobName,
     output: Format = "table",
+    local: Local = False,
+    containers: Containers = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -34,7 +36,9 @@ def command(
     Exit code: 0 it is well; 1 it has failed; 2 it cannot be read.
     """
     del verbose
-    return asyncio.run(_get(job, Connection(namespace, context, kubeconfig), output))
+    return asyncio.run(
+        _get(job, Connection(namespace, context, kubeconfig, local=local, containers=containers), output)
+    )
 
 
 async def _get(name: str, connection: Connection, form: str) -> int:

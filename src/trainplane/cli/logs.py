@@ -12,7 +12,7 @@ import typer
 
 from trainplane.cli.connection import Connection
 from trainplane.cli.errors import CommandError
-from trainplane.cli.options import Context, JobName, Kubeconfig, Namespace, Verbose
+from trainplane.cli.options import Containers, Context, JobName, Kubeconfig, Local, Namespace, Verbose
 from trainplane.cli.output import Output
 from trainplane.cli.since import read_since
 
@@ -59,6 +59,8 @@ def command(
     tail: Tail = None,
     previous: Previous = False,
     timestamps: Timestamps = False,
+    local: Local = False,
+    containers: Containers = False,
     namespace: Namespace = None,
     context: Context = None,
     kubeconfig: Kubeconfig = None,
@@ -76,21 +78,31 @@ def command(
         raise CommandError("--previous reads a run that is over, and --follow waits for lines", "leave one of them out")
     moment = read_since(since, datetime.now(UTC)) if since else None
     steps = [*(f"node-{number}" for number in node or ()), *(step or ())] or None
-    shown = _Shown(Output(sys.stdout), timestamps)
-    work = _read(job, Connection(namespace, context, kubeconfig), steps, shown, follow, tail, moment, previous)
+    shown = Shown(Output(sys.stdout), timestamps)
+    work = _read(
+        job,
+        Connection(namespace, context, kubeconfig, local=local, containers=containers),
+        steps,
+        shown,
+        follow,
+        tail,
+        moment,
+        previous,
+    )
     return asyncio.run(work)
 
 
-class _Shown:
+class Shown:
     """How lines are printed: with the step in front if there are `several`, each step in its colour."""
 
-    def __init__(self, output: Output, timestamps: bool) -> None:
+    def __init__(self, output: Output, timestamps: bool = False) -> None:
         self._output, self._timestamps = output, timestamps
         self._colours: dict[str, str] = {}
         self.several = True
         self.count = 0
 
     def line(self, line: LogLine) -> None:
+        """Print a line."""
         self.count += 1
         colour = self._colours.setdefault(line.step, COLOURS[len(self._colours) % len(COLOURS)])
         time = f"{line.time:%Y-%m-%dT%H:%M:%S.%fZ} " if self._timestamps and line.time else ""
@@ -102,7 +114,7 @@ async def _read(
     name: str,
     connection: Connection,
     steps: list[str] | None,
-    shown: _Shown,
+    shown: Shown,
     follow: bool,
     tail: int | None,
     since: datetime | None,

@@ -21,6 +21,9 @@ def _remember(context: typer.Context, verbose: bool) -> bool:
 JobName: TypeAlias = Annotated[
     str, typer.Argument(metavar="JOB", help="The TrainJob.", show_default=False, autocompletion=job_names)
 ]
+JobNames: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="The TrainJobs.", show_default=False, autocompletion=job_names)
+]
 Namespace: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -49,10 +52,14 @@ Kubeconfig: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Local: TypeAlias = Annotated[bool, typer.Option("--local", help="Processes of this machine, without a cluster.")]
+Containers: TypeAlias = Annotated[
+    bool, typer.Option("--containers", help="Containers of this machine, by docker or podman, without a cluster.")
+]
 Form: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
 Format: TypeAlias = Annotated[Form, typer.Option("-o", "--output", help="For people, or for programs.")]
 TextOrJson: TypeAlias = Annotated[
-    Literal["text", "json"], typer.Option("--output", help="For people, or for programs.")
+    Literal["text", "json"], typer.Option("-o", "--output", help="For people, or for programs.")
 ]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("-v", "--verbose", help="Of an error, tell more than a line.", callback=_remember)
@@ -60,12 +67,15 @@ Verbose: TypeAlias = Annotated[
 
 __all__ = [
     "AllNamespaces",
+    "Containers",
     "Context",
     "Form",
     "Format",
     "JobName",
+    "JobNames",
     "Kubeconfig",
     "Labels",
+    "Local",
     "Namespace",
     "TextOrJson",
     "Verbose",

@@ -63,7 +63,7 @@ class Output:
 
     def line(self, text: str, *, colour: str = "", bold: bool = False, after: str = "") -> None:
         """Print a line as it is; `after` follows it without colour."""
-        self._write(self._painted(text, colour, bold=bold) + _tame(after))
+        self._write(self._painted(text, colour, bold=bold) + tame(after))
 
     def heading(self, text: str) -> None:
         """Print what the lines below are about, after an empty line."""
@@ -72,14 +72,14 @@ class Output:
 
     def state(self, word: str, before: str, after: str) -> None:
         """Print a state in its colour, with what it is of before it."""
-        self._write(_tame(before) + self._painted(word, _STATES.get(word, ""), bold=True) + _tame(after))
+        self._write(tame(before) + self._painted(word, _STATES.get(word, ""), bold=True) + tame(after))
 
     def item(self, mark: str, colour: str, label: str, text: str, *, indent: int) -> None:
         """Print a mark, a label and a text that is wrapped under itself."""
-        head = " " * indent + self._painted(mark, colour) + " " + _tame(label)
+        head = " " * indent + self._painted(mark, colour) + " " + tame(label)
         under = indent + len(mark) + 1 + len(label)
         lines = textwrap.wrap(
-            _tame(text), max(self._width - under, 20), break_long_words=False, break_on_hyphens=False
+            tame(text), max(self._width - under, 20), break_long_words=False, break_on_hyphens=False
         ) or [""]
         self._write(head + lines[0])
         for line in lines[1:]:
@@ -98,14 +98,14 @@ class Output:
         return self._painted(cell, _STATES.get(cell.strip(), ""))
 
     def _painted(self, text: str, colour: str, *, bold: bool = False) -> str:
-        text = _tame(text)
+        text = tame(text)
         codes = [code for code in ("1" if bold else "", _CODES.get(colour, "")) if code]
         if not self._colours or not codes or not text:
             return text
         return f"\033[{';'.join(codes)}m{text}\033[0m"
 
 
-def _tame(text: str) -> str:
+def tame(text: str) -> str:
     """Return a text with its control characters written out, but for those that end lines and columns."""
     if text.isprintable():
         return text

@@ -18,7 +18,7 @@ def collect(job: str, connection: Connection) -> Facts:
     """
 
     async def ask() -> Facts:
-        async with connection.backend() as backend:
-            return await backend.collect(job)
+        async with connection.client() as client:
+            return await client.backend.collect(job)
 
     return asyncio.run(ask())

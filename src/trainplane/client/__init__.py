@@ -55,7 +55,10 @@ from trainplane.client.types.jobs import (
     Step,
     TrainJob,
 )
+from trainplane.client.types.observation import Observation
 from trainplane.client.types.outputs import JobOutput, Output
+from trainplane.client.types.overview import Concern, DeviceUse, Overview, QueueUse, QuotaUse, WorkerState
+from trainplane.client.types.renderings import Comparison, Difference, FieldChange, RenderedJob
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 from trainplane.client.types.secrets import SecretRef
 from trainplane.client.types.templates import TrainJobTemplate
@@ -84,6 +87,8 @@ __all__ = [
     "BuiltinTrainer",
     "Cause",
     "CodeError",
+    "Comparison",
+    "Concern",
     "ContainerBackendConfig",
     "CustomTrainer",
     "CustomTrainerContainer",
@@ -91,10 +96,13 @@ __all__ = [
     "DataFormat",
     "DataType",
     "Description",
+    "DeviceUse",
+    "Difference",
     "EngineError",
     "Event",
     "Evidence",
     "Explanation",
+    "FieldChange",
     "FileInitializer",
     "ForbiddenError",
     "GCSInitializer",
@@ -115,12 +123,17 @@ __all__ = [
     "Loss",
     "Milestone",
     "NotFoundError",
+    "Observation",
     "Output",
+    "Overview",
     "PVCInitializer",
     "PlainSecretError",
     "Progress",
     "QueueAnswer",
+    "QueueUse",
+    "QuotaUse",
     "RefusedError",
+    "RenderedJob",
     "Runtime",
     "RuntimeKind",
     "RuntimeTrainer",
@@ -139,6 +152,7 @@ __all__ = [
     "TrainplaneError",
     "UnreachableError",
     "UnsupportedError",
+    "WorkerState",
     "Workspace",
     "get_tpu_num_nodes",
     "update_trainjob_status",

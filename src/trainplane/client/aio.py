@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from trainplane.client.display.listing import Listing
-from trainplane.client.errors import InvalidError, NotFoundError, RefusedError, UnsupportedError
-from trainplane.client.types.backends import ContainerBackendConfig, KubernetesBackendConfig, LocalProcessBackendConfig
+from trainplane.client.errors import InvalidError, TrainplaneError
+from trainplane.client.opening import open_backend
 from trainplane.client.types.descriptions import Description
 from trainplane.client.types.jobs import COMPLETE, FINISHED, SUSPENDED
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
@@ -17,48 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
-    from typing import Self, TypeAlias
+    from typing import Any, Self
 
     from trainplane.client.backends.backend import Backend
+    from trainplane.client.opening import BackendConfig
     from trainplane.client.types.descriptions import QueueAnswer
     from trainplane.client.types.initializers import Initializer
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.observation import Observation
     from trainplane.client.types.outputs import Output
+    from trainplane.client.types.overview import Overview
+    from trainplane.client.types.renderings import Comparison, RenderedJob
     from trainplane.client.types.trainers import Trainer
     from trainplane.explain.explanation import Explanation
 
-    BackendConfig: TypeAlias = KubernetesBackendConfig | LocalProcessBackendConfig | ContainerBackendConfig
-
 ALL_STEPS = "all"
 """The step that means every one of them, each line with its step in front."""
-
-PACKAGES_SECONDS = 600
-"""How long `get_runtime_packages` waits: an image of some gigabytes may have to be pulled first."""
 
 
 def default_runtime() -> str:
     """Return the runtime of jobs that name none."""
     return os.environ.get("DEFAULT_TRAINING_RUNTIME", "torch-distributed")
-
-
-def open_backend(config: BackendConfig | None) -> Backend:
-    """Return the backend that a configuration asks for; none asks for the cluster that kubectl would use here."""
-    if config is None or isinstance(config, KubernetesBackendConfig):
-        from trainplane.client.backends.kubernetes import KubernetesBackend  # noqa: PLC0415 aiohttp is slow to import
-
-        return KubernetesBackend(config or KubernetesBackendConfig())
-    if isinstance(config, LocalProcessBackendConfig):
-        from trainplane.client.backends.process import ProcessBackend  # noqa: PLC0415 as above: the renderer
-
-        return ProcessBackend(config)
-    if isinstance(config, ContainerBackendConfig):
-        from trainplane.client.backends.container import ContainerBackend  # noqa: PLC0415 as above
-
-        return ContainerBackend(config)
-    raise InvalidError(
-        f"backend_config must be a KubernetesBackendConfig, LocalProcessBackendConfig or ContainerBackendConfig, "
-        f"and is a {type(config).__name__}"
-    )
 
 
 class AsyncTrainerClient:
@@ -104,22 +83,9 @@ class AsyncTrainerClient:
             runtime = await self.get_runtime(runtime.name)
         if runtime.trainer.trainer_type is TrainerType.BUILTIN_TRAINER:
             raise InvalidError(f"runtime {runtime.name} runs its own trainer: it has no packages to show")
-        import shutil  # noqa: PLC0415 rare, all of it
-        from tempfile import TemporaryDirectory  # noqa: PLC0415
+        from trainplane.client.packages import show_packages  # noqa: PLC0415 rare
 
-        from trainplane.client import inventory  # noqa: PLC0415
-        from trainplane.client.types.trainers import ScriptTrainer  # noqa: PLC0415
-
-        with TemporaryDirectory() as workspace:
-            shutil.copy(inventory.__file__, workspace)
-            name = await self.train(runtime, trainer=ScriptTrainer("inventory.py", workspace=workspace, num_nodes=1))
-        try:
-            await self.wait_for_job_status(name, timeout=PACKAGES_SECONDS)
-            async with aclosing(self.get_job_logs(name)) as lines:
-                async for line in lines:
-                    print(line)  # noqa: T201 what it is for
-        finally:
-            await self.delete_job(name)
+        await show_packages(self.backend, runtime)
 
     async def train(
         self,
@@ -156,6 +122,23 @@ class AsyncTrainerClient:
             name=lambda: draw_name(runtime, trainer),
         )
         return await self.backend.submit(document)
+
+    async def submit_job(
+        self, document: Mapping[str, Any], options: Sequence[Callable[..., None]] | None = None
+    ) -> str:
+        """Submit a TrainJob that is written already, as from a YAML file, and return its name.
+
+        Args:
+            document: apiVersion, kind, metadata and spec; it is not changed. Without a name, one is drawn.
+            options: From `trainplane.options`; they come last and so have the last word.
+
+        Raises:
+            InvalidError: it is no TrainJob.
+            RefusedError: the cluster refused it, with its reasons.
+        """
+        from trainplane.client.submission import complete  # noqa: PLC0415 packaging code is much to import
+
+        return await self.backend.submit(complete(document, options or (), backend=self.backend.kind))
 
     async def list_jobs(self, runtime: str | Runtime | None = None) -> list[TrainJob]:
         """Return the TrainJobs, oldest first, or those of a runtime: two requests, however many there are."""
@@ -231,19 +214,9 @@ class AsyncTrainerClient:
             async for line in lines:
                 yield line
         if line is None and not (follow or since or previous) and tail != 0:
-            await self._say_why_silent(name)
+            from trainplane.client.waiting import say_why_silent  # noqa: PLC0415 asyncio
 
-    async def _say_why_silent(self, name: str) -> None:
-        """Log why there are no lines of a TrainJob that is not over: an empty list says nothing."""
-        import logging  # noqa: PLC0415 slow to import
-
-        from trainplane.client.waiting import where  # noqa: PLC0415 asyncio
-
-        with suppress(NotFoundError):
-            job = await self.backend.get_job(name)
-            if job.status in FINISHED:
-                return
-            logging.getLogger(__name__).warning("TrainJob %s has printed nothing yet: %s", name, where(job))
+            await say_why_silent(self.backend, name)
 
     async def get_job_events(self, name: str) -> list[Event]:
         """Return what happened to a TrainJob and to what it is made of, in the order of time."""
@@ -295,6 +268,36 @@ class AsyncTrainerClient:
                 if job.status in FINISHED:
                     return
 
+    async def follow_job(self, name: str) -> AsyncGenerator[TrainJob | LogLine | TrainplaneError, None]:
+        """Iterate over all that is new of a TrainJob until it has finished or is deleted: changes and lines.
+
+        A line is of any step; the last change comes behind the last line. Where lines cannot be read, the error that
+        says why comes in their place, once, and the changes go on.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        from trainplane.client.following import follow  # noqa: PLC0415 asyncio
+
+        async with aclosing(follow(self.backend, name)) as news:
+            async for one in news:
+                yield one
+
+    async def observe_job(self, name: str) -> AsyncGenerator[Observation, None]:
+        """Iterate over all that is seen of a TrainJob, after each change of any part, until it is over or deleted.
+
+        Beside what `watch_job` tells: points of its metrics over time, the last line of steps, why it waits or stands.
+        A part that cannot be read is named in `unread`, and the others go on.
+
+        Raises:
+            NotFoundError: there is none of that name.
+        """
+        from trainplane.client.observing import observe  # noqa: PLC0415 asyncio
+
+        async with aclosing(observe(self.backend, name)) as observations:
+            async for observation in observations:
+                yield observation
+
     async def explain_queue(self, name: str) -> QueueAnswer | None:
         """Return why a TrainJob is queued and what would let it start; None where nobody can say.
 
@@ -326,6 +329,19 @@ class AsyncTrainerClient:
 
         return explain(await self.backend.collect(name), datetime.now(UTC))
 
+    async def get_overview(self, *, whole: bool = True) -> Overview:
+        """Return the cluster or hub at a glance: jobs by phase, queues with their quota, workers, devices.
+
+        What you may not read is named in `unread`, and the rest is there.
+
+        Args:
+            whole: Count TrainJobs of all namespaces; of one's own where that is not allowed.
+
+        Raises:
+            UnsupportedError: jobs run on this machine.
+        """
+        return await self.backend.survey(whole=whole)
+
     async def suspend_job(self, name: str) -> None:
         """Hold a TrainJob: its pods end, its place and its history stay. `resume_job` starts it again.
 
@@ -333,7 +349,9 @@ class AsyncTrainerClient:
             UnsupportedError: Kueue has it: its queue decides.
             RefusedError: it is over.
         """
-        await self._refuse_held(name, "suspended")
+        from trainplane.client.holding import refuse_held  # noqa: PLC0415 rare
+
+        await refuse_held(self.backend, name, "suspended")
         await self.backend.patch_job(name, {"spec": {"suspend": True}})
 
     async def resume_job(self, name: str) -> None:
@@ -343,7 +361,9 @@ class AsyncTrainerClient:
             UnsupportedError: Kueue has it: it starts when there is quota.
             RefusedError: it is over.
         """
-        await self._refuse_held(name, "resumed")
+        from trainplane.client.holding import refuse_held  # noqa: PLC0415 rare
+
+        await refuse_held(self.backend, name, "resumed")
         await self.backend.patch_job(name, {"spec": {"suspend": False}})
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
@@ -361,8 +381,59 @@ class AsyncTrainerClient:
             raise InvalidError(f"num_nodes must be 1 or more, and is {num_nodes}")
         await self.backend.scale_job(name, num_nodes)
 
+    async def retry_job(self, name: str, new_name: str | None = None, *, replace: bool = False) -> str:
+        """Train again what is over, as it was submitted, and return the name of the new TrainJob.
+
+        A TrainJob that is over never runs again: this is another one, on the runtime as it is now. It goes on from its
+        last checkpoint if its training finds one.
+
+        Args:
+            name: The TrainJob.
+            new_name: What the new one is called; `fit-2`, `fit-3`, ... after `fit` if you do not say.
+            replace: Delete the TrainJob, with its logs, and submit it again under its own name.
+
+        Raises:
+            NotFoundError: there is none of that name.
+            RefusedError: it is not over, or the cluster does not take it again; then nothing was deleted.
+        """
+        if replace:
+            if new_name not in {None, name}:
+                raise InvalidError(f"new_name is {new_name!r}, and with replace the name stays {name}: leave one out")
+            await self.backend.restart_job(name)
+            return name
+        from trainplane.client.retrying import next_try  # noqa: PLC0415 rare
+
+        return await self.backend.submit(await next_try(self.backend, name, new_name))
+
+    async def render_job(self, job: str | Mapping[str, Any], runtime: Mapping[str, Any] | None = None) -> RenderedJob:
+        """Return what a TrainJob becomes, with where each field of that comes from. Nothing is written.
+
+        Args:
+            job: The name of one that exists, or a document that may be submitted.
+            runtime: The document of a runtime in place of the one that the TrainJob names.
+
+        Raises:
+            NotFoundError: there is no such TrainJob or runtime.
+            RefusedError: a cluster would refuse it; the message has all reasons.
+        """
+        from trainplane.client.rehearsing import rehearse  # noqa: PLC0415 the renderer
+
+        return await rehearse(self.backend, job, runtime)
+
+    async def compare_job(self, document: Mapping[str, Any]) -> Comparison:
+        """Return what a document would change of the TrainJob of its name, and of what is made of it.
+
+        Nothing is written. Fields that the document does not name stay as they are.
+
+        Raises:
+            RefusedError: a cluster would refuse the document whatever is there.
+        """
+        from trainplane.client.rehearsing import compare_with_stored  # noqa: PLC0415 the renderer
+
+        return await compare_with_stored(self.backend, document)
+
     async def download_output(
-        self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None
+        self, name: str, folder: str | os.PathLike[str], env: Mapping[str, str] | None = None, *, path: str = ""
     ) -> Path:
         """Bring the output of a TrainJob to a folder, compare it with what was sent, and return where it lies.
 
@@ -373,6 +444,7 @@ class AsyncTrainerClient:
             folder: Where to; made if it is not there.
             env: Credentials and settings for the store, under the names of a Secret's keys; what is not here is taken
                 from the environment.
+            path: A file or a folder of the output, to bring no more than that.
 
         Raises:
             InvalidError: it has no output.
@@ -384,7 +456,7 @@ class AsyncTrainerClient:
         from trainplane.client.downloads import Download, choose  # noqa: PLC0415 rare
 
         output = choose(name, (await self.backend.get_job(name)).outputs)
-        return await Download(output, Path(folder), env or {}).run()
+        return await Download(output, Path(folder), env or {}, path.strip("/")).run()
 
     async def delete_job(self, name: str) -> None:
         """Delete a TrainJob with its pods and logs.
@@ -403,17 +475,3 @@ class AsyncTrainerClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def _refuse_held(self, name: str, verb: str) -> None:
-        """Refuse to hold or start what others decide about, or nobody any more."""
-        job = await self.backend.get_job(name)
-        if job.status in FINISHED:
-            raise RefusedError(
-                f"TrainJob {name} is {job.status} and cannot be {verb}: nothing of it runs any more. To train again, "
-                "submit it again"
-            )
-        if job.queue:
-            raise UnsupportedError(
-                f"TrainJob {name} cannot be {verb} by hand: queue {job.queue} decides when it runs. "
-                f"See describe_job({name!r}) for what it waits for"
-            )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
     from typing import Self
 
-    from trainplane.client.aio import BackendConfig
     from trainplane.client.backends.backend import Backend
+    from trainplane.client.opening import BackendConfig
     from trainplane.client.types.jobs import TrainJob
     from trainplane.kube.loopthread import LoopThread
 
@@ -112,6 +112,7 @@ class TrainerClient:
     get_runtime = _blocking(AsyncTrainerClient.get_runtime)
     get_runtime_packages = _blocking(AsyncTrainerClient.get_runtime_packages)
     train = _blocking(AsyncTrainerClient.train)
+    submit_job = _blocking(AsyncTrainerClient.submit_job)
     list_jobs = _blocking(AsyncTrainerClient.list_jobs)
     get_job = _blocking(AsyncTrainerClient.get_job)
     get_job_document = _blocking(AsyncTrainerClient.get_job_document)
@@ -120,12 +121,18 @@ class TrainerClient:
     get_job_events = _blocking(AsyncTrainerClient.get_job_events)
     wait_for_job_status = _attending(AsyncTrainerClient.wait_for_job_status)
     watch_job = _iterating(AsyncTrainerClient.watch_job)
+    follow_job = _iterating(AsyncTrainerClient.follow_job)
+    observe_job = _iterating(AsyncTrainerClient.observe_job)
     explain_queue = _blocking(AsyncTrainerClient.explain_queue)
     describe_job = _blocking(AsyncTrainerClient.describe_job)
     explain_job = _blocking(AsyncTrainerClient.explain_job)
+    get_overview = _blocking(AsyncTrainerClient.get_overview)
     suspend_job = _blocking(AsyncTrainerClient.suspend_job)
     resume_job = _blocking(AsyncTrainerClient.resume_job)
     scale_job = _blocking(AsyncTrainerClient.scale_job)
+    retry_job = _blocking(AsyncTrainerClient.retry_job)
+    render_job = _blocking(AsyncTrainerClient.render_job)
+    compare_job = _blocking(AsyncTrainerClient.compare_job)
     download_output = _blocking(AsyncTrainerClient.download_output)
     delete_job = _blocking(AsyncTrainerClient.delete_job)
 

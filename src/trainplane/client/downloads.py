@@ -9,6 +9,7 @@ files and manifest, and not that.
 from __future__ import annotations
 
 import asyncio
+import glob
 import hashlib
 import os
 import stat
@@ -55,6 +56,8 @@ class Download:
     output: JobOutput
     folder: Path
     env: Mapping[str, str]
+    path: str = ""
+    """A file or a folder of the output, for no more than that; empty for all of it."""
 
     async def run(self) -> Path:
         """Bring the output, and return the folder in which its manifest lies.
@@ -67,16 +70,27 @@ class Download:
             raise UnsupportedError(
                 f"{uri.text} is a claim of the cluster: mount it in a pod, or let a TrainJob read it by that URI"
             )
-        await self._fetch()
+        await self._fetch(self._patterns(uri))
         root = self.folder / inside_of(uri)
-        await asyncio.to_thread(verify, root, self.output.digest or "")
+        await asyncio.to_thread(verify, root, self.output.digest or "", self.path)
         return root
 
-    async def _fetch(self) -> None:
+    def _patterns(self, uri: OutputUri) -> str:
+        """Return what the program is to fetch: the manifest always."""
+        if not self.path:
+            return "*"
+        if "," in self.path:
+            raise InvalidError(f"path {self.path!r} has a comma: fetch the folder that it is in")
+        part = glob.escape(self.path)
+        inside = inside_of(uri)
+        begin = glob.escape(f"{inside}/" if inside else "")
+        return ",".join(begin + one for one in (part, f"{part}/*", names.OUTPUT_MANIFEST))
+
+    async def _fetch(self, patterns: str = "*") -> None:
         source = self.output.uri.replace(_DATASETS, "hf://", 1)
         what = "model" if source == self.output.uri else "dataset"
         program = [sys.executable, "-m", "trainplane.initializers", what, str(self.folder)]
-        env = {**os.environ, **self.env, names.ENV_STORAGE_URI: source, "ALLOW_PATTERNS": "*"}
+        env = {**os.environ, **self.env, names.ENV_STORAGE_URI: source, "ALLOW_PATTERNS": patterns}
         process = await asyncio.create_subprocess_exec(
             *program, env=env, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
         )
@@ -111,8 +125,8 @@ def choose(name: str, outputs: Sequence[JobOutput]) -> JobOutput:
     return output
 
 
-def verify(root: Path, digest: str) -> None:
-    """See that a folder holds just what a manifest of this digest lists; raises TrainplaneError.
+def verify(root: Path, digest: str, part: str = "") -> None:
+    """See that a folder holds just what a manifest of this digest lists, below `part`; raises TrainplaneError.
 
     Names are the manifest's, which came from a store: none is followed out of the folder, nor through a link.
     """
@@ -132,7 +146,10 @@ def verify(root: Path, digest: str) -> None:
         manifest = msgspec.json.decode(text, type=_Manifest)
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise TrainplaneError(f"{path} is no manifest: {error}") from error
-    for file in manifest.files:
+    wanted = [file for file in manifest.files if not part or file.path == part or file.path.startswith(f"{part}/")]
+    if part and not wanted:
+        raise TrainplaneError(f"the output has no {part!r}: {path} lists what it has")
+    for file in wanted:
         _compare(root, file)
 
 

@@ -130,7 +130,7 @@ def _post(url: str, token_file: str, body: Mapping[str, Any]) -> tuple[int, str]
         raise ValueError(f"{names.STATUS_URL} must begin with https://, and is {url}")
     trusted = os.environ.get(names.STATUS_CA_CERT) or None
     context = ssl.create_default_context(cafile=trusted)
-    token = Path(token_file).read_text().strip()
+    token = Path(token_file).read_text(encoding="utf-8").strip()
     connection = HTTPSConnection(place.hostname, place.port, timeout=TIMEOUT, context=context)
     try:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}

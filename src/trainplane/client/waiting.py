@@ -8,8 +8,9 @@ machine with room may come at any time, from an autoscaler or from a job that en
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ from trainplane.client.errors import (
     JobFailedError,
     JobStuckError,
     JobTimeoutError,
+    NotFoundError,
     TrainplaneError,
 )
 from trainplane.client.reading.causes import cause_of
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from trainplane.client.backends.backend import Backend
     from trainplane.client.types.jobs import TrainJob
 
+_log = logging.getLogger(__name__)
 HOPELESS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
 """Reasons for which a container waits until somebody does something."""
 PULLING = frozenset({"ErrImagePull", "ImagePullBackOff"})
@@ -193,6 +196,14 @@ def where(job: TrainJob | None) -> str:
         return f"it is {job.status}, with no pods yet"
     steps = ", ".join(f"{step.name} {step.reason or step.status}" for step in job.steps)
     return f"it is {job.status}: {steps}"
+
+
+async def say_why_silent(backend: Backend, name: str) -> None:
+    """Log why there are no lines of a TrainJob that is not over: an empty list says nothing."""
+    with suppress(NotFoundError):
+        job = await backend.get_job(name)
+        if job.status not in FINISHED:
+            _log.warning("TrainJob %s has printed nothing yet: %s", name, where(job))
 
 
 def named(statuses: Collection[str]) -> str:

@@ -14,26 +14,24 @@ tokens into the wrong places, and our messages go to logs and to whoever may see
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import ipaddress
 import os
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import msgspec
-
-from trainplane.kube import pki, strictyaml
+from trainplane.kube import strictyaml
 from trainplane.kube.config import Config
 from trainplane.kube.credentials import StaticCredentials, bearer, impersonation
 from trainplane.kube.errors import ConfigError
 from trainplane.kube.proxy import proxy_for
 from trainplane.kube.tls import Tls, pem
+from trainplane.kube.validity import certificate_end, token_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
 KUBECONFIG_KEY: Final = "kubeconfig"
 """The key of a worker's Secret."""
@@ -125,27 +123,6 @@ def judge(text: str, environ: Mapping[str, str] | None = None) -> Kubeconfig:
     except ConfigError as error:
         return _refused((str(error),))
     return Kubeconfig(config, token_end(context.user.token), certificate_end(context.user.certificate))
-
-
-def certificate_end(certificate: str | None) -> datetime | None:
-    """Return when a client certificate in PEM ends, None if there is none or it does not say."""
-    try:
-        return None if certificate is None else pki.not_after(certificate.encode())
-    except ValueError:
-        return None
-
-
-def token_end(token: str) -> datetime | None:
-    """Return when a ServiceAccount's token ends, None if it is another kind of token or does not say."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        return None
-    padded = parts[1] + "=" * (-len(parts[1]) % 4)
-    try:
-        claims = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=dict[str, Any])
-        return datetime.fromtimestamp(float(claims["exp"]), UTC)
-    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError, ValueError, OverflowError, OSError):
-        return None
 
 
 class _Cluster(NamedTuple):

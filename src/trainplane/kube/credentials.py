@@ -115,7 +115,7 @@ class TokenFile:
 
     def _read(self) -> Credential:
         try:
-            token = self._path.read_text().strip()
+            token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             if self._credential is not None:
                 return self._credential

@@ -218,7 +218,7 @@ def _is_url(server: str) -> bool:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text()
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the kubeconfig {file}: {error}") from None
 

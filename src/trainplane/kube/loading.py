@@ -74,7 +74,7 @@ def in_cluster(
         text = f"no service account token at {token}: set automountServiceAccountToken, or give a kubeconfig"
         raise ConfigError(text)
     try:
-        namespace = (service_account / "namespace").read_text().strip()
+        namespace = (service_account / "namespace").read_text(encoding="utf-8").strip()
     except OSError:
         namespace = ""
     server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"

@@ -81,13 +81,23 @@ def as_file(content: bytes) -> Iterator[str]:
     """Lend content a path, for OpenSSL's binding reads files only.
 
     On Linux the file is in memory: no key touches a disk, and neither a temporary folder nor a root that can be written
-    is needed. Elsewhere, and where there is no /proc, it is a private one that is gone right after.
+    is needed. Elsewhere, and where there is no /proc, it is a private one that is gone right after; it is closed before
+    it is lent, for Windows opens no file twice.
     """
-    with contextlib.ExitStack() as stack:
-        file = stack.enter_context(_memory() or tempfile.NamedTemporaryFile())  # noqa: SIM115 entered here
-        file.write(content)
-        file.flush()
-        yield file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.fileno()}"
+    memory = _memory()
+    if memory is not None:
+        with memory:
+            memory.write(content)
+            memory.flush()
+            yield f"/proc/self/fd/{memory.fileno()}"
+        return
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        path = Path(file.name)
+    try:
+        path.write_bytes(content)
+        yield file.name
+    finally:
+        path.unlink()
 
 
 def _memory() -> IO[bytes] | None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from trainplane.api.tree import Step
+
 Cause: TypeAlias = Literal["Invalid", "Forbidden", "Required", "NotFound", "InternalError"]
 """Why a field is refused, in the words of Kubernetes' field errors."""
 
@@ -67,11 +69,13 @@ class Verdict:
         return cls(tuple(errors), tuple(warnings))
 
 
-def written(path: Iterable[str | int]) -> str:
-    """Return the steps of a path as messages have them: `spec.replicatedJobs[0].name`."""
+def written(path: Iterable[Step]) -> str:
+    """Return the steps of a path as messages have them: `spec.replicatedJobs[0].name`, `spec.replicatedJobs[node]`."""
     text = ""
     for step in path:
-        if isinstance(step, int) or "." in step or "/" in step:
+        if isinstance(step, tuple):
+            text += f"[{step[1]}]"
+        elif isinstance(step, int) or "." in step or "/" in step:
             text += f"[{step}]"
         else:
             text += f".{step}"

@@ -125,6 +125,29 @@ async def test_scaling_to_the_number_that_it_has_starts_nothing_again(process: L
     assert (await until(process, name, RUNNING)).num_nodes == 2
 
 
+async def test_what_is_over_is_tried_again_beside_it_and_in_its_place(process: LocalBackend) -> None:
+    client = AsyncTrainerClient(backend=process)
+    name = await process.submit(trainjob("once", "print('again')"))
+    await until_over(process, name)
+    first = await process.get_document(name)
+    assert await client.retry_job(name) == f"{name}-2"
+    assert await client.retry_job(name, replace=True) == name
+    for one in (name, f"{name}-2"):
+        await until_over(process, one)
+        assert set(await printed(process, one)) >= {"[node-0] again"}
+    second = await process.get_document(name)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert second["spec"] == first["spec"]
+
+
+async def test_what_would_not_be_taken_again_is_not_deleted(process: LocalBackend) -> None:
+    name = await process.submit(trainjob("runs", SLEEP))
+    with pytest.raises(RefusedError, match="is not over and cannot be retried"):
+        await process.restart_job(name)
+    assert (await process.get_job(name)).name == name
+    await process.delete_job(name)
+
+
 async def test_a_job_that_takes_too_long_fails(backend: LocalBackend) -> None:
     seconds = {"process": 6, "container": 15}[backend.kind]  # enough to begin, on a busy machine too
     name = await backend.submit(trainjob("late", SLEEP, nodes=1, activeDeadlineSeconds=seconds))

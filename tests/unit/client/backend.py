@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainplane.client.errors import NotFoundError
 from trainplane.client.types.jobs import Cause, Event, LogLine, Step, TrainJob
+from trainplane.client.types.overview import Overview
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, RuntimeTrainer, TrainerType
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ class FakeBackend:
         self.answer: Tree | None = None
         self.events: list[Event] = []
         self.facts: Facts | None = None
+        self.runtime: Tree | None = None
+        self.documents: dict[str, Tree] = {}
+        self.overview = Overview()
 
     @property
     def kind(self) -> BackendKind:
@@ -69,6 +73,19 @@ class FakeBackend:
 
     async def get_runtime(self, name: str) -> Runtime:
         return a_runtime(name=name)
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        if self.runtime is None:
+            raise NotFoundError(f"there is no runtime {job['spec']['runtimeRef']['name']}")
+        return self.runtime
+
+    async def get_document(self, name: str) -> Tree:
+        if name not in self.documents:
+            raise NotFoundError(f"there is no TrainJob {name}")
+        return self.documents[name]
+
+    async def restart_job(self, name: str) -> None:
+        self.calls.append(("restart_job", name))
 
     async def submit(self, job: Tree) -> str:
         self.calls.append(("submit", job))
@@ -82,9 +99,6 @@ class FakeBackend:
         if not self.changes:
             raise NotFoundError(f"there is no TrainJob {name}")
         return self.changes[-1]
-
-    async def get_document(self, name: str) -> Tree:
-        return {"metadata": {"name": name}}
 
     async def watch_job(self, name: str) -> AsyncGenerator[TrainJob, None]:
         self.open_watches += 1
@@ -137,6 +151,10 @@ class FakeBackend:
     async def explain_queue(self, name: str) -> Tree | None:
         self.calls.append(("explain_queue", name))
         return self.answer
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        self.calls.append(("survey", whole))
+        return self.overview
 
     async def close(self) -> None:
         self.closed = True

@@ -151,3 +151,32 @@ def test_a_trainjob_says_where_its_output_goes() -> None:
             composed(backend, output=Output("s3://bucket/x"))
     with pytest.raises(InvalidError, match="must be an Output"):
         composed("kubernetes", output="s3://bucket/x")
+
+
+S3 = read_output("s3://bucket/models")
+
+
+class TestAPart:
+    async def test_a_folder_of_it_comes_alone_and_is_compared(self, tmp_path: Path) -> None:
+        digest = sent(tmp_path / "store", {"model.bin": b"weights", "step-1/a.bin": b"a", "step-10/a.bin": b"b"})
+        output = JobOutput(f"file://{tmp_path}/store", "Sent", 3, 9, digest)
+        part = Download(output, tmp_path / "mine", {}, "step-1")
+        await part._fetch(part._patterns(S3))
+        found = {path.relative_to(tmp_path / "mine").as_posix() for path in (tmp_path / "mine").rglob("*.bin")}
+        assert found == {"step-1/a.bin"}
+        verify(tmp_path / "mine", digest, "step-1")
+        with pytest.raises(TrainplaneError, match=r"'model\.bin' is in the manifest, and was not there"):
+            verify(tmp_path / "mine", digest)
+
+    def test_what_the_output_has_not_got(self, tmp_path: Path) -> None:
+        digest = sent(tmp_path, {"model.bin": b"weights"})
+        with pytest.raises(TrainplaneError, match="the output has no 'other'"):
+            verify(tmp_path, digest, "other")
+
+    def test_a_name_is_no_pattern(self, tmp_path: Path) -> None:
+        output = JobOutput(S3.text, "Sent")
+        assert Download(output, tmp_path, {}, "a*")._patterns(S3) == "a[*],a[*]/*,trainplane-output.json"
+        hub = read_output("hf://me/model/run")
+        assert Download(output, tmp_path, {}, "a")._patterns(hub) == "run/a,run/a/*,run/trainplane-output.json"
+        with pytest.raises(InvalidError, match="has a comma"):
+            Download(output, tmp_path, {}, "a,b")._patterns(S3)

@@ -22,11 +22,12 @@ KUBEFLOW = {
 }  # fmt: skip
 """What `kubeflow.trainer` 0.5.0 exports."""
 OURS = {
-    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Description", "EngineError",
-    "Evidence", "Explanation", "ForbiddenError", "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput",
-    "JobStuckError", "JobTimeoutError", "LogLine", "Milestone", "NotFoundError", "Output", "PlainSecretError",
-    "Progress", "QueueAnswer", "RefusedError", "ScriptTrainer", "SecretRef", "Step", "TrainJob", "TrainplaneError",
-    "UnreachableError", "UnsupportedError", "Workspace",
+    "Advice", "AsyncTrainerClient", "BrokenBackendError", "Cause", "CodeError", "Comparison", "Concern", "Description",
+    "DeviceUse", "Difference", "EngineError", "Evidence", "Explanation", "FieldChange", "ForbiddenError",
+    "InvalidError", "JobDeletedError", "JobFailedError", "JobOutput", "JobStuckError", "JobTimeoutError", "LogLine",
+    "Milestone", "NotFoundError", "Observation", "Output", "Overview", "PlainSecretError", "Progress", "QueueAnswer",
+    "QueueUse", "QuotaUse", "RefusedError", "RenderedJob", "ScriptTrainer", "SecretRef", "Step", "TrainJob",
+    "TrainplaneError", "UnreachableError", "UnsupportedError", "WorkerState", "Workspace",
     "AzureInitializer", "FileInitializer", "GCSInitializer", "HTTPInitializer", "PVCInitializer",
 }  # fmt: skip
 
@@ -43,6 +44,8 @@ METHODS = {
     "delete_job": ["name"],
     "stream_job_logs": ["name", "steps", "follow", "tail", "since", "previous"],
     "watch_job": ["name"],
+    "observe_job": ["name"],
+    "get_overview": ["whole"],
     "get_job_document": ["name"],
     "explain_queue": ["name"],
     "describe_job": ["name"],
@@ -50,7 +53,12 @@ METHODS = {
     "suspend_job": ["name"],
     "resume_job": ["name"],
     "scale_job": ["name", "num_nodes"],
-    "download_output": ["name", "folder", "env"],
+    "download_output": ["name", "folder", "env", "path"],
+    "submit_job": ["document", "options"],
+    "follow_job": ["name"],
+    "retry_job": ["name", "new_name", "replace"],
+    "render_job": ["job", "runtime"],
+    "compare_job": ["document"],
     "close": [],
 }
 """The first ten are `kubeflow`'s, with its arguments in its order."""

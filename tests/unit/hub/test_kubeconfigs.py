@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.hub.fakeworker import client_pair, cluster, tree
-from trainplane.hub.kubeconfigs import judge, token_end
+from trainplane.hub.kubeconfigs import judge
 from trainplane.kube.credentials import Credential, StaticCredentials, bearer
 from trainplane.kube.execplugin import API_VERSIONS
+from trainplane.kube.validity import token_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable

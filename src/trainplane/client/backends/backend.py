@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from trainplane.api.tree import Tree
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
     from trainplane.explain.facts import Facts
 
@@ -33,6 +34,9 @@ class Backend(Protocol):
 
     async def get_runtime(self, name: str) -> Runtime:
         """Return a runtime; raises NotFoundError."""
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the document of the runtime that a TrainJob's document names, as it is now; raises NotFoundError."""
 
     async def submit(self, job: Tree) -> str:
         """Create a TrainJob from its document (apiVersion, kind, metadata, spec) and return its name: one request."""
@@ -80,6 +84,12 @@ class Backend(Protocol):
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let the TrainJob go on with another number of nodes, from its last checkpoint; its name stays."""
 
+    async def restart_job(self, name: str) -> None:
+        """Let a TrainJob that is over begin again under its name: it is deleted, then submitted as it was.
+
+        Raises RefusedError for one that is not over, and where it would not be taken again; it is then as it was.
+        """
+
     async def delete_job(self, name: str) -> None:
         """Delete the TrainJob and all that it is made of; raises NotFoundError."""
 
@@ -88,6 +98,9 @@ class Backend(Protocol):
 
     async def explain_queue(self, name: str) -> Tree | None:
         """Return why the TrainJob is queued, as the hub's API answers; None where nobody can say."""
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Return the cluster at a glance; `whole`: TrainJobs of all namespaces, where the caller may list them."""
 
     async def close(self) -> None:
         """Give back what the backend holds. Jobs go on."""

@@ -165,4 +165,4 @@ def _job_stub() -> dict[str, File]:
 @functools.cache
 def _boot() -> str:
     """Return the node's first program, without the words to our linter: people read it in the TrainJob."""
-    return re.sub(r"  # noqa.*", "", Path(__file__).with_name("boot.py").read_text())
+    return re.sub(r"  # noqa.*", "", Path(__file__).with_name("boot.py").read_text(encoding="utf-8"))

@@ -96,7 +96,7 @@ def _walk(root: Path, base: str, rules: list[Rule], own: list[Rule]) -> Iterator
     here = root / base
     for name in IGNORE_FILES:
         if (here / name).is_file():
-            rules = [*rules, *gitignore.parse((here / name).read_text().splitlines(), base)]
+            rules = [*rules, *gitignore.parse((here / name).read_text(encoding="utf-8").splitlines(), base)]
     for entry in sorted(os.scandir(here), key=lambda entry: entry.name):
         path = base + entry.name
         is_folder = entry.is_dir(follow_symlinks=False)

@@ -54,8 +54,8 @@ class Lines:
 
     tick: float | None = None
 
-    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        """Write to `out`, with the seconds since now in front."""
+    def __init__(self, out: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """Write to `out`, with the seconds since now in front; who takes `news` needs none."""
         self._out = out
         self._clock = clock
         self._began = clock()
@@ -64,10 +64,19 @@ class Lines:
         self._counted = float("-inf")
         self._tenth = 0
 
+    def news(self, job: TrainJob) -> list[str]:
+        """Return a line for each thing that is new since the last call."""
+        return [*self._new_steps(job), *self._new_percents(job), *self._new_status(job)]
+
+    def stamped(self, job: TrainJob) -> list[str]:
+        """Return what `news` does, with the time since the beginning in front."""
+        passed = f"[{duration(self._clock() - self._began):>6}]"
+        return [f"{passed} {line}" for line in self.news(job)]
+
     def show(self, job: TrainJob) -> None:
         """Write what is new."""
-        for line in (*self._new_steps(job), *self._new_percents(job), *self._new_status(job)):
-            print(f"[{duration(self._clock() - self._began):>6}] {line}", file=self._out, flush=True)
+        for line in self.stamped(job):
+            print(line, file=self._out, flush=True)
 
     def _new_status(self, job: TrainJob) -> list[str]:
         status = (job.status, job.cause.reason if job.cause else "")

@@ -51,6 +51,11 @@ def _devices(amounts: Tree) -> Iterator[tuple[int, str, Any]]:
             yield 3 if name == "cpu" else 2, _NAMES[name], str(amount)
 
 
+def is_device(resource: str) -> bool:
+    """Return whether a resource is devices that compute, rather than processors, memory or a share of a device."""
+    return any(device != "cpu" for _, device, _ in _devices({resource: ""}))
+
+
 def _text(amount: str) -> str:
     """Return an amount without a fraction that is none: JSON numbers may come as `2.0`."""
     return amount.removesuffix(".0")

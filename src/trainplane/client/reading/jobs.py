@@ -121,7 +121,7 @@ def _bounds(pod: Tree) -> tuple[int, int] | None:
 def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> bool:
     training = {place: pod for place, pod in newest(pods).items() if is_training(place)}
     if not training:
-        return not pods and is_dispatched(job) and _is_told_ready(job, nodes, view)
+        return not pods and is_dispatched(job) and is_told_ready(job, nodes, view)
     bounds = next((bounds for pod in training.values() if (bounds := _bounds(pod))), None)
     started = sum(phase_of(pod) in STARTED for pod in training.values())
     if bounds and bounds[0] < bounds[1]:
@@ -132,7 +132,7 @@ def _runs(job: Tree, pods: Sequence[Tree], nodes: int, view: Tree | None) -> boo
     return started == len(training) >= nodes
 
 
-def _is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
+def is_told_ready(job: Tree, nodes: int, view: Tree | None) -> bool:
     """Return whether hub or status tell that all nodes are ready: of pods on a worker that cannot be seen from here.
 
     Of pods that can be seen, their absence counts: a status may be older than it.

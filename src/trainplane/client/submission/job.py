@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trainplane.api import names
+from trainplane.api import tree as trees
 from trainplane.client.errors import InvalidError, UnsupportedError
 from trainplane.client.options.secrets import NotSecret
 from trainplane.client.submission import secrets, sources, training
+from trainplane.client.submission.naming import draw_name
 from trainplane.client.types.outputs import Output
 from trainplane.client.types.runtimes import Runtime, RuntimeKind, TrainerType
 from trainplane.client.types.trainers import BuiltinTrainer, CustomTrainer, CustomTrainerContainer, ScriptTrainer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from trainplane.api.tree import Tree
     from trainplane.client.backends.backend import BackendKind
@@ -65,6 +67,38 @@ def compose(
         job["metadata"]["name"] = name()
     secrets.refuse_plain(job, allowed)
     return job
+
+
+def complete(document: Mapping[str, Any], options: Iterable[Callable[..., None]] = (), *, backend: BackendKind) -> Tree:
+    """Return the document to submit of a TrainJob that a user wrote whole.
+
+    Raises:
+        InvalidError: it is no TrainJob of a version that is known, or names no runtime.
+    """
+    check_document(document)
+    job: Tree = trees.copy(dict(document))
+    metadata = job["metadata"] = {**trees.fields(job, "metadata")}
+    for option in options:
+        _apply(option, job, None, backend)
+    if not metadata.get("name"):
+        drawn = draw_name(job["spec"]["runtimeRef"]["name"], None)
+        prefix = metadata.pop("generateName", None)
+        metadata["name"] = f"{prefix}{drawn.rpartition('-')[2]}" if prefix else drawn
+    job.pop("status", None)
+    return job
+
+
+def check_document(document: Mapping[str, Any]) -> None:
+    """Refuse what is no TrainJob, or names no runtime; all else is admission's to judge.
+
+    Raises:
+        InvalidError: it is none.
+    """
+    told = f"{document.get('apiVersion')} {document.get('kind')}"
+    if told != f"{names.API_VERSION} {names.TRAIN_JOB}":
+        raise InvalidError(f"a TrainJob has apiVersion {names.API_VERSION} and kind {names.TRAIN_JOB}, not {told}")
+    if not trees.text(document, "spec", "runtimeRef", "name"):
+        raise InvalidError("spec.runtimeRef.name must say on which runtime the TrainJob runs")
 
 
 def _write_output(job: Tree, output: Output, backend: BackendKind) -> None:

@@ -138,7 +138,7 @@ def _line(words: list[str]) -> str:
 
 
 def _script(name: str, settings: Mapping[str, str]) -> str:
-    body = files.files(__package__).joinpath(name).read_text()
+    body = files.files(__package__).joinpath(name).read_text(encoding="utf-8")
     head = "".join(f"{key}={shlex.quote(value)}\n" for key, value in settings.items())
     return f"#!/bin/bash\n{head}{body}"
 

@@ -121,7 +121,12 @@ raise SystemExit(os.WEXITSTATUS(code))
 """
     here = {**os.environ, names.STATUS_FILE: str(tmp_path / "status"), names.STALL_SECONDS: "0.5"}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=here, capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
+        env=here,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     )
     assert done.returncode == 7
     assert done.stderr.startswith("Timeout"), "the parent's timer is set again"

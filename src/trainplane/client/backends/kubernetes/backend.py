@@ -14,7 +14,9 @@ from trainplane.client.backends.kubernetes.failures import translated
 from trainplane.client.backends.kubernetes.hub import Hub
 from trainplane.client.backends.kubernetes.logs import Reading
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
-from trainplane.client.backends.kubernetes.scaling import MANAGER, replace
+from trainplane.client.backends.kubernetes.replacing import MANAGER, replace, retrying, scaling
+from trainplane.client.backends.kubernetes.runtime_kind import names_kind, with_kind, with_open_kind
+from trainplane.client.backends.kubernetes.surveying import Survey
 from trainplane.client.backends.kubernetes.wanted import Wanted
 from trainplane.client.errors import InvalidError
 from trainplane.client.reading.events import choose_events, read_events
@@ -40,13 +42,15 @@ from trainplane.lifecycle.conditions import conditions_of, is_finished
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS, EVENTS, PODS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from datetime import datetime
 
     from trainplane.api.tree import Tree
+    from trainplane.client.backends.kubernetes.replacing import Change
     from trainplane.client.reading.history import Points
     from trainplane.client.types.backends import KubernetesBackendConfig
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Resource
@@ -108,27 +112,36 @@ class KubernetesBackend:
 
     async def get_runtime(self, name: str) -> Runtime:
         """Return a runtime: the namespace's, else the cluster's."""
-        missing = (
-            f"there is no runtime {name}, neither of namespace {self.namespace} nor of the cluster: list_runtimes() "
-            "says which there are"
-        )
-        with translated(f"runtime {name} cannot be read", missing=missing):
-            try:
-                tree = await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
-            except kube.NotFoundError:
-                tree = await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
-        return read_runtime(tree)
+        return read_runtime(await self.runtime_document({"spec": {"runtimeRef": {"name": name}}}))
 
     async def _runtime_of(self, job: Tree) -> Runtime | None:
         """Return the runtime that a TrainJob names; None if it is gone, or cannot be read."""
-        ref = trees.get(job, "spec", "runtimeRef") or {}
-        name = str(ref.get("name") or "")
         try:
-            if ref.get("kind") == names.TRAINING_RUNTIME:
-                return read_runtime(await self._client.get(TRAINING_RUNTIMES, name, self.namespace))
-            return read_runtime(await self._client.get(CLUSTER_TRAINING_RUNTIMES, name))
+            return read_runtime(await self._named_runtime(job))
         except (kube.ApiError, InvalidError, ValueError):
             return None
+
+    async def _named_runtime(self, job: Tree) -> Tree:
+        ref = trees.fields(job, "spec", "runtimeRef")
+        name = str(ref.get("name") or "")
+        if ref.get("kind") == names.TRAINING_RUNTIME:
+            return await self._client.get(TRAINING_RUNTIMES, name, self.namespace)
+        return await self._client.get(CLUSTER_TRAINING_RUNTIMES, name)
+
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the runtime that a TrainJob's document names, as it is now; by name alone the namespace's first."""
+        ref = trees.fields(job, "spec", "runtimeRef")
+        missing = (
+            f"there is no {ref.get('kind') or 'runtime'} {ref.get('name')}, neither of namespace {self.namespace} nor "
+            "of the cluster: list_runtimes() says which there are"
+        )
+        with translated(f"runtime {ref.get('name')} cannot be read", missing=missing):
+            if not names_kind(job):
+                try:
+                    return await self._named_runtime(with_kind(job, names.TRAINING_RUNTIME))
+                except kube.NotFoundError:
+                    pass
+            return await self._named_runtime(job)
 
     # -- what changes things --------------------------------------------------------------------------------------
 
@@ -136,18 +149,18 @@ class KubernetesBackend:
         """Create a TrainJob; returns its name.
 
         A runtime by name alone may be the namespace's or the cluster's: our operator is asked to choose (see
-        `_with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
+        `with_open_kind`); another operator takes the cluster's, and if it refuses and there is none, the namespace's
         is named in a second request.
         """
         name = str(trees.get(job, "metadata", "name"))
         with translated(f"TrainJob {name} cannot be created"):
             try:
-                created = await self._create(_with_open_kind(job))
+                created = await self._create(with_open_kind(job))
             except (kube.ForbiddenError, kube.InvalidError) as refusal:
-                if _names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
+                if names_kind(job) or not await self._lacks(CLUSTER_TRAINING_RUNTIMES, job):
                     raise
                 try:
-                    created = await self._create(_with_kind(job, names.TRAINING_RUNTIME))
+                    created = await self._create(with_kind(job, names.TRAINING_RUNTIME))
                 except kube.ApiError as second:
                     raise (refusal if await self._lacks(TRAINING_RUNTIMES, job) else second) from None
         _say_if_not_queued(created)
@@ -184,9 +197,25 @@ class KubernetesBackend:
 
     async def scale_job(self, name: str, num_nodes: int) -> None:
         """Let a TrainJob start again with another number of nodes."""
-        options: Any = {"clock": self._clock, "create": self._create, "nodes_of": self._nodes_of}
+
+        async def is_done(job: Tree) -> bool:
+            return await self._nodes_of(job) == num_nodes
+
         with translated(f"TrainJob {name} cannot be scaled to {num_nodes}", missing=self._missing(name)):
-            await replace(self._client, self.namespace, name, num_nodes, **options)
+            await self._replace(name, scaling(num_nodes), is_done)
+
+    async def restart_job(self, name: str) -> None:
+        """Create a TrainJob that is over again, in its place."""
+
+        async def is_done(_: Tree) -> bool:
+            return False
+
+        with translated(f"TrainJob {name} cannot be retried", missing=self._missing(name)):
+            await self._replace(name, retrying(), is_done)
+
+    async def _replace(self, name: str, change: Change, is_done: Callable[[Tree], Awaitable[bool]]) -> None:
+        options: Any = {"clock": self._clock, "create": self._create, "is_done": is_done}
+        await replace(self._client, self.namespace, name, change, **options)
 
     async def _nodes_of(self, job: Tree) -> int | None:
         """Return how many nodes a TrainJob has; None where neither it nor a runtime says so."""
@@ -342,6 +371,10 @@ class KubernetesBackend:
         """Return why the TrainJob is queued, as the hub's API answers; None where there is no such API."""
         return await self._hub.queue(name)
 
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Return the cluster at a glance, as far as the caller may see it."""
+        return await Survey(self._client, self.namespace, whole=whole).look()
+
     async def close(self) -> None:
         """Close every connection."""
         if self._own:
@@ -415,25 +448,3 @@ def _say_if_not_queued(created: Tree) -> None:
             trees.get(created, "metadata", "name"),
             queue,
         )
-
-
-def _with_kind(job: Tree, kind: str) -> Tree:
-    return trees.put(job, "spec", "runtimeRef", "kind", value=kind)  # type: ignore[no-any-return] # a tree stays one
-
-
-def _with_open_kind(job: Tree) -> Tree:
-    """Return a TrainJob whose runtime may be the namespace's or the cluster's, if it does not say which.
-
-    Our operator's admission puts the namespace's there if there is one, and takes the annotation off. An operator that
-    does not know the annotation takes what the kind says.
-    """
-    if _names_kind(job):
-        return job
-    annotations = {**(trees.get(job, "metadata", "annotations") or {})}
-    annotations[names.ANNOTATION_RUNTIME_KIND] = names.RUNTIME_KIND_ANY
-    marked = trees.put(job, "metadata", "annotations", value=annotations)
-    return _with_kind(marked, names.CLUSTER_TRAINING_RUNTIME)
-
-
-def _names_kind(job: Tree) -> bool:
-    return bool(trees.get(job, "spec", "runtimeRef", "kind"))

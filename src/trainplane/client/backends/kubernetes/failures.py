@@ -54,14 +54,24 @@ def words_of(error: kube.ApiError) -> str:
     return _DENIED.sub("", error.message) or f"{error.code} {error.reason}"
 
 
-def _not_allowed(error: kube.ApiError, words: str) -> str | None:
+def _not_allowed(error: kube.ApiError) -> str | None:
     """Return why the caller may not; None where that is not why it was refused: admission and quota answer 403, too."""
     if isinstance(error, kube.UnauthorizedError):
         return "the cluster does not accept your credentials: log in again"
-    rule = _RBAC.search(words) if isinstance(error, kube.ForbiddenError) else None
-    if rule is None:
-        return None
-    return f"you may not {rule['verb']} {rule['resource']} here: ask an admin for a role that allows it"
+    denied = denied_right(error)
+    return f"you may not {denied} here: ask an admin for a role that allows it" if denied else None
+
+
+def denied_right(error: kube.ApiError) -> str | None:
+    """Return the verb and the resource that the cluster's roles do not allow, if that is why it refused."""
+    rule = _RBAC.search(error.message) if isinstance(error, kube.ForbiddenError) else None
+    return f"{rule['verb']} {rule['resource']}" if rule else None
+
+
+def silent_webhook(error: kube.ApiError) -> str | None:
+    """Return the webhook that the API server could not ask, if that is why it refused."""
+    found = _NO_WEBHOOK.search(error.message)
+    return found["name"] if found else None
 
 
 def _does_not_answer(webhook: str) -> str:
@@ -83,12 +93,12 @@ def _answered(error: kube.ApiError, what: str, missing: str | None) -> errors.Tr
         )
     if isinstance(error, kube.NotFoundError):
         return errors.NotFoundError(missing or f"{what}: {words}")
-    if refusal := _not_allowed(error, words):
+    if refusal := _not_allowed(error):
         return errors.ForbiddenError(f"{what}: {refusal} ({words})")
     if isinstance(error, kube.AlreadyExistsError):
         return errors.RefusedError(f"{what}: there is one of that name already: choose another, or delete it ({words})")
-    away = _NO_WEBHOOK.search(words)
+    away = silent_webhook(error)
     if away or (error.retryable and not isinstance(error, kube.ConflictError)):
-        why = _does_not_answer(away["name"]) if away else f"the cluster cannot do that now: {words}"
+        why = _does_not_answer(away) if away else f"the cluster cannot do that now: {words}"
         return errors.UnreachableError(f"{what}: {why}")
     return errors.RefusedError(f"{what}: {words}")

@@ -9,6 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import tree as trees
+from trainplane.client.anew import refuse_unfinished, retried
 from trainplane.client.backends.local import orphans, runtimes, values, volumes
 from trainplane.client.backends.local.admission import admit
 from trainplane.client.backends.local.folder import JobFolder
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.runner import Runner
     from trainplane.client.types.backends import TrainingRuntimeSource
     from trainplane.client.types.jobs import Event, LogLine, TrainJob
+    from trainplane.client.types.overview import Overview
     from trainplane.client.types.runtimes import Runtime
 
 LOOK_SECONDS: Final = 0.1
@@ -86,6 +88,13 @@ class LocalBackend:
         """Return a runtime; raises NotFoundError."""
         return read_runtime(await asyncio.to_thread(runtimes.load, name, self._sources.sources))
 
+    async def runtime_document(self, job: Tree) -> Tree:
+        """Return the runtime that a TrainJob's document names; raises NotFoundError."""
+        return self._adapt(await asyncio.to_thread(self._load_runtime, job))
+
+    def _load_runtime(self, job: Tree) -> Tree:
+        return runtimes.load(trees.get(job, "spec", "runtimeRef", "name") or "", self._sources.sources)
+
     # -- making and changing
 
     async def submit(self, job: Tree) -> str:
@@ -100,7 +109,7 @@ class LocalBackend:
 
     def _submit(self, job: Tree) -> str:
         name = job["metadata"]["name"]
-        runtime = self._adapt(runtimes.load(trees.get(job, "spec", "runtimeRef", "name") or "", self._sources.sources))
+        runtime = self._adapt(self._load_runtime(job))
         uid = str(uuid.uuid4())
         job = {**job, "metadata": {**job["metadata"], "uid": uid, "creationTimestamp": stamp(now())}}
         job.pop("status", None)
@@ -189,7 +198,7 @@ class LocalBackend:
             if job is None:
                 raise NotFoundError(f"there is no TrainJob {folder.name}")
             runtime = folder.read("runtime") or {}
-            changed = _merged(job, patch)
+            changed = trees.merge(job, patch)
             changed.pop("status", None)
             changed = judge(job, changed, runtime)
             rendered = render(changed, runtime)
@@ -198,6 +207,15 @@ class LocalBackend:
             if changed["spec"] != job["spec"]:
                 folder.write("trainjob", changed)
         folder.ring()
+
+    async def restart_job(self, name: str) -> None:
+        """Delete a TrainJob that is over and start it again under its name; its logs so far go with it."""
+        job = await self.get_document(name)
+        refuse_unfinished(job)
+        again = retried(job, name)
+        admit(again, await self.runtime_document(again))
+        await self.delete_job(name)
+        await self.submit(again)
 
     async def delete_job(self, name: str) -> None:
         """Delete a TrainJob with its processes, containers, files and logs; returns when they are gone."""
@@ -296,10 +314,7 @@ class LocalBackend:
 
     async def collect(self, name: str) -> Facts:
         """Return all that is known of a TrainJob, with the last lines of its steps."""
-        folder = self._folder(name)
-        job = self._document(folder)
-        if job is None:
-            raise NotFoundError(f"there is no TrainJob {name}")
+        folder, job = self._folder(name), await self.get_document(name)
         logs = await asyncio.to_thread(_last_lines, folder)
         return Facts(job, folder.read_pods(), folder.read_events(), logs=logs)
 
@@ -307,6 +322,11 @@ class LocalBackend:
         """Return None: nothing is queued here."""
         self._folder(name)
         return None
+
+    async def survey(self, *, whole: bool = True) -> Overview:
+        """Refuse: this machine has no queues and no workers."""
+        del whole
+        raise UnsupportedError("an overview is of a cluster: list_jobs() has the TrainJobs of this machine")
 
     async def close(self) -> None:
         """Hold nothing. Jobs go on."""
@@ -356,16 +376,3 @@ def _last_lines(folder: JobFolder) -> dict[str, list[Line]]:
     finally:
         reader.close()
     return told
-
-
-def _merged(document: Tree, patch: Tree) -> Tree:
-    """Return a document with a JSON merge patch applied."""
-    merged = dict(document)
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict):
-            merged[key] = _merged(merged.get(key) or {}, value)
-        else:
-            merged[key] = value
-    return merged

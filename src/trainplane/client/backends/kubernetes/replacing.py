@@ -1,10 +1,11 @@
-"""Another number of nodes for a TrainJob that exists.
+"""A TrainJob in place of one that exists: with another number of nodes, or one more attempt at what is over.
 
-`spec.trainer` cannot change in the API, so the TrainJob is deleted and created again under its name; the training goes
-on from its last checkpoint. Before it is deleted, the cluster gets all that is needed to create it again: a stand-in, a
-TrainJob that is suspended and in no queue. Whatever ends us in between, the next `scale_job` goes on from there.
+`spec.trainer` cannot change in the API and what is over stays so: the TrainJob is deleted and created again under its
+name, and goes on from its last checkpoint. Before it is deleted, the cluster gets all that is needed to create it
+again: a stand-in, a TrainJob that is suspended and in no queue. Whatever ends us in between, the next call goes on from
+there.
 
-    judge      would the cluster take it? (a rehearsal)   is it over?
+    judge      would the cluster take it? (a rehearsal)   is it over, or must it be?
     keep       create the stand-in
     delete     the TrainJob, only as it was judged; wait until its pods are gone
     create     it again; then delete the stand-in
@@ -14,10 +15,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
-from trainplane.api import names
 from trainplane.api import tree as trees
+from trainplane.client.anew import anew, refuse_unfinished, retried
 from trainplane.client.errors import JobTimeoutError, RefusedError, UnreachableError
 from trainplane.kube import errors as kube
 from trainplane.lifecycle.conditions import conditions_of, is_finished
@@ -41,43 +43,51 @@ LABEL_STANDS_FOR: Final = "trainplane.dev/stands-for"
 """On a stand-in: the TrainJob that it is a copy of."""
 ANNOTATION_STANDS_FOR: Final = LABEL_STANDS_FOR
 """On a stand-in: what it has not got itself of the TrainJob, as JSON."""
-_SERVERS: Final = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
-"""Annotations that describe the object that was."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Why a TrainJob is created again."""
+
+    verb: str
+    """What the user does once more where it was ended halfway: scale, retry."""
+    judge: Callable[[Tree], None]
+    """Raises RefusedError for a TrainJob that it cannot be done with."""
+    document: Callable[[Tree], Tree]
+    """Return what to create in place of a TrainJob."""
+
+
+def scaling(num_nodes: int) -> Change:
+    """Return the change to another number of nodes."""
+    return Change("scale", _refuse_finished, lambda job: scaled(job, num_nodes))
+
+
+def retrying() -> Change:
+    """Return the change to another attempt."""
+    return Change("retry", refuse_unfinished, lambda job: retried(job, job["metadata"]["name"]))
 
 
 def scaled(job: Tree, num_nodes: int) -> Tree:
     """Return the document to create in place of a TrainJob: what its user wrote, with another number of nodes."""
-    metadata: dict[str, Any] = {"name": trees.get(job, "metadata", "name")}
-    labels = trees.get(job, "metadata", "labels") or {}
-    annotations = {k: v for k, v in (trees.get(job, "metadata", "annotations") or {}).items() if k not in _SERVERS}
-    metadata |= {"labels": labels} if labels else {}
-    metadata |= {"annotations": annotations} if annotations else {}
-    spec = dict(trees.get(job, "spec") or {})
-    spec["trainer"] = {**(spec.get("trainer") or {}), "numNodes": num_nodes}
-    patches = [
-        entry for entry in spec.pop("runtimePatches", None) or () if entry["manager"] != names.PATCH_MANAGER_KUEUE
-    ]
-    if patches:
-        spec["runtimePatches"] = patches
-    if names.LABEL_QUEUE in labels:
-        spec.pop("suspend", None)
-    return {"apiVersion": names.API_VERSION, "kind": names.TRAIN_JOB, "metadata": metadata, "spec": spec}
+    document = anew(job)
+    document["spec"]["trainer"] = {**(document["spec"].get("trainer") or {}), "numNodes": num_nodes}
+    return document
 
 
 async def replace(
     client: Client,
     namespace: str,
     name: str,
-    num_nodes: int,
+    change: Change,
     *,
     clock: Clock,
     create: Callable[[Tree], Awaitable[Tree]],
-    nodes_of: Callable[[Tree], Awaitable[int | None]],
+    is_done: Callable[[Tree], Awaitable[bool]],
 ) -> None:
-    """Delete the TrainJob and `create` it again with that number of nodes; one that has it by `nodes_of` is left alone.
+    """Delete the TrainJob and `create` it again, changed; one that is so by `is_done` is left alone.
 
     Raises:
-        RefusedError: it is over: to start it again would be another training.
+        RefusedError: the change cannot be made of it.
         JobTimeoutError: it does not go away; nothing was created.
         UnreachableError: it is deleted, and could not be created again yet; the stand-in has it.
         KubeError: the cluster refuses the new one, before anything was deleted; or there is no such TrainJob.
@@ -85,23 +95,18 @@ async def replace(
     kept = await client.list_all(TRAIN_JOBS, namespace, labels={LABEL_STANDS_FOR: name}, limit=0)
     job = await _find(client, namespace, name, needed=not kept)
     if kept and (job is None or trees.get(job, "metadata", "deletionTimestamp")):
-        document = scaled(_restored(kept[0], name), num_nodes)  # somebody was ended halfway
-    elif await _has(job or {}, num_nodes, nodes_of):
-        await _remove(client, namespace, kept)
-        return
+        document = change.document(_restored(kept[0], name))  # somebody was ended halfway
     else:
-        document = scaled(job or {}, num_nodes)
-        kept += await _delete(client, namespace, job or {}, document)
+        change.judge(job or {})
+        if await is_done(job or {}):
+            await _remove(client, namespace, kept)
+            return
+        document = change.document(job or {})
+        kept += await _delete(client, namespace, job or {}, document, change)
     if job is not None:
-        await _until_gone(client, namespace, job, clock)
-    await _create(create, document, clock, kept[-1]["metadata"]["name"])
+        await _until_gone(client, namespace, job, clock, change)
+    await _create(create, document, clock, kept[-1]["metadata"]["name"], change)
     await _remove(client, namespace, kept)
-
-
-async def _has(job: Tree, num_nodes: int, nodes_of: Callable[[Tree], Awaitable[int | None]]) -> bool:
-    """Return whether a TrainJob that is not over has that number of nodes."""
-    _refuse_finished(job)
-    return await nodes_of(job) == num_nodes
 
 
 async def _remove(client: Client, namespace: str, kept: Sequence[Tree]) -> None:
@@ -121,16 +126,15 @@ async def _find(client: Client, namespace: str, name: str, *, needed: bool) -> T
     return found
 
 
-async def _delete(client: Client, namespace: str, job: Tree, document: Tree) -> list[Tree]:
-    """Delete a TrainJob that is not over, and return what stands for it from then on."""
+async def _delete(client: Client, namespace: str, job: Tree, document: Tree, change: Change) -> list[Tree]:
+    """Delete a TrainJob as it was judged, and return what stands for it from then on."""
     name = job["metadata"]["name"]
-    _refuse_finished(job)
     rehearsal = trees.put(document, "metadata", "name", value=_stand_in(name))
     await client.create(TRAIN_JOBS, rehearsal, namespace, field_manager=MANAGER, dry_run=True)
     kept = await client.create(TRAIN_JOBS, _standing_for(document), namespace, field_manager=MANAGER)
     try:
         while True:
-            _refuse_finished(job)
+            change.judge(job)
             uid, version = job["metadata"]["uid"], job["metadata"]["resourceVersion"]
             as_judged = {"preconditions_uid": uid, "preconditions_version": version}
             try:
@@ -146,19 +150,21 @@ async def _delete(client: Client, namespace: str, job: Tree, document: Tree) -> 
         raise
 
 
-async def _until_gone(client: Client, namespace: str, job: Tree, clock: Clock) -> None:
+async def _until_gone(client: Client, namespace: str, job: Tree, clock: Clock, change: Change) -> None:
     name, deadline = job["metadata"]["name"], clock.monotonic() + GONE_SECONDS
     while await _is_there(client, namespace, name, job["metadata"]["uid"]):
         if clock.monotonic() > deadline:
             raise JobTimeoutError(
                 f"TrainJob {name} is being deleted for {GONE_SECONDS:g} s and is still there: something holds it "
-                f"(finalizers: {', '.join(trees.get(job, 'metadata', 'finalizers') or ('none',))}). Scale it again "
-                f"when it is gone: a suspended copy of it is kept for that"
+                f"(finalizers: {', '.join(trees.get(job, 'metadata', 'finalizers') or ('none',))}). "
+                f"{change.verb.capitalize()} it again when it is gone: a suspended copy of it is kept for that"
             )
         await clock.sleep(LOOK_SECONDS)
 
 
-async def _create(create: Callable[[Tree], Awaitable[Tree]], document: Tree, clock: Clock, kept: str) -> None:
+async def _create(
+    create: Callable[[Tree], Awaitable[Tree]], document: Tree, clock: Clock, kept: str, change: Change
+) -> None:
     """Create it, again and again where that may help: a webhook is down, the cluster does not answer."""
     name = document["metadata"]["name"]
     for attempt in range(ATTEMPTS):
@@ -168,7 +174,7 @@ async def _create(create: Callable[[Tree], Awaitable[Tree]], document: Tree, clo
             if not error.retryable or attempt == ATTEMPTS - 1:
                 raise UnreachableError(
                     f"TrainJob {name} is deleted and could not be created again: {error}. Nothing of it is lost: "
-                    f"scale it again, which creates it from its suspended copy {kept}"
+                    f"{change.verb} it again, which creates it from its suspended copy {kept}"
                 ) from error
             await clock.sleep(2**attempt)
         else:

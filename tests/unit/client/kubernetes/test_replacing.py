@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.client.reading.documents import NAMESPACE, condition, runtime, train_job
-from trainplane.client.backends.kubernetes.scaling import ATTEMPTS, LABEL_STANDS_FOR, replace, scaled
+from trainplane.client.backends.kubernetes.replacing import ATTEMPTS, LABEL_STANDS_FOR, replace, scaled, scaling
 from trainplane.client.errors import ForbiddenError, NotFoundError, RefusedError, UnreachableError
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.errors import TransportError
@@ -93,9 +94,11 @@ class TestReplacing:
                 raise TransportError("no answer")
             return job
 
+        async def is_done(_: dict[str, Any]) -> bool:
+            return False
+
         clock = QuickClock()
-        options: Any = {"clock": clock, "create": create, "nodes_of": stage.backend._nodes_of}
-        work = replace(stage.client, NAMESPACE, "a", 4, **options)
+        work = replace(stage.client, NAMESPACE, "a", scaling(4), clock=clock, create=create, is_done=is_done)
         if failures < ATTEMPTS:
             await work
         else:
@@ -139,3 +142,48 @@ class TestReplacing:
     async def test_one_that_is_not_there(self, stage: Stage) -> None:
         with pytest.raises(NotFoundError, match="there is no TrainJob a in namespace team"):
             await stage.backend.scale_job("a", 2)
+
+
+class TestAnotherAttempt:
+    @pytest.mark.parametrize("end", ["Complete", "Failed"])
+    async def test_it_takes_the_place_of_what_is_over(self, stage: Stage, end: str) -> None:
+        stage.server.put(TRAIN_JOBS, train_job("a", nodes=2, conditions=[condition(end)]))
+        old = stage.server.objects(TRAIN_JOBS)[HERE]
+        await stage.backend.restart_job("a")
+        ((key, new),) = stage.server.objects(TRAIN_JOBS).items()
+        assert key == HERE
+        assert new["metadata"]["uid"] != old["metadata"]["uid"]
+        assert new["spec"] == old["spec"]
+        assert "status" not in new
+
+    async def test_what_is_not_over_stays_as_it_is(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, a_job())
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        with pytest.raises(RefusedError, match="a is not over and cannot be retried: wait for its end, or delete it"):
+            await stage.backend.restart_job("a")
+        assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
+
+    async def test_a_refusal_comes_before_anything_is_deleted(self, stage: Stage) -> None:
+        stage.server.put(TRAIN_JOBS, {**a_job(), "status": {"conditions": [condition("Failed")]}})
+        before = stage.server.objects(TRAIN_JOBS)[HERE]
+        stage.server.add_fault(Refuse(code=403, reason="Forbidden", verb="create"))
+        with pytest.raises((RefusedError, ForbiddenError), match="a cannot be retried"):
+            await stage.backend.restart_job("a")
+        assert stage.server.objects(TRAIN_JOBS) == {HERE: before}
+
+    async def test_a_call_that_was_ended_halfway_is_taken_up_again(self, stage: Stage) -> None:
+        """Somebody was killed behind the deletion: the suspended copy is all that is left."""
+        noted = {"metadata": {"name": "a", "labels": {"team": "x"}}, "suspend": None}
+        kept = a_job(suspend=True)
+        kept["metadata"] = {
+            "name": "scaling-1234",
+            "namespace": NAMESPACE,
+            "labels": {LABEL_STANDS_FOR: "a"},
+            "annotations": {LABEL_STANDS_FOR: json.dumps(noted)},
+        }
+        stage.server.put(TRAIN_JOBS, kept)
+        await stage.backend.restart_job("a")
+        ((key, new),) = stage.server.objects(TRAIN_JOBS).items()
+        assert key == HERE
+        assert new["metadata"]["labels"] == {"team": "x"}
+        assert "suspend" not in new["spec"]

@@ -1,0 +1,38 @@
+"""`trainplane suspend`: hold TrainJobs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from trainplane.cli.connection import Connection
+from trainplane.cli.each import each
+from trainplane.cli.options import Containers, Context, JobNames, Kubeconfig, Local, Namespace, Verbose
+
+
+def command(
+    jobs: JobNames,
+    local: Local = False,
+    containers: Containers = False,
+    namespace: Namespace = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    verbose: Verbose = False,
+) -> int:
+    """Hold TrainJobs: their pods end, their place and history stay.
+
+    `trainplane resume` lets them go on, from their last checkpoint if they have one. What Kueue has in a queue is
+    Kueue's to hold and start.
+
+    Exit code: 0 done; 2 it could not be done with one of them.
+    """
+    del verbose
+    return asyncio.run(_work(jobs, Connection(namespace, context, kubeconfig, local=local, containers=containers)))
+
+
+async def _work(jobs: list[str], connection: Connection) -> int:
+    async with connection.client() as client:
+        return await each(
+            jobs,
+            client.suspend_job,
+            lambda job: f"TrainJob {job} is suspended. It goes on with: trainplane resume {job}{connection.words}",
+        )
