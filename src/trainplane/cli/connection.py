@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,22 @@ if TYPE_CHECKING:
     from trainplane.client.aio import AsyncTrainerClient
     from trainplane.client.backends.kubernetes import KubernetesBackend
     from trainplane.kube.client import Client
+
+
+def _import_aiohttp() -> None:
+    """Import aiohttp without the system's certificates, which it reads twice as it is imported: 80 ms for nothing.
+
+    Contexts of TLS are made in `kube.tls`, with the certificates that a kubeconfig names, or else the system's. Only a
+    program of our own may do this: others may use aiohttp's.
+    """
+    before = os.environ.get("SSL_CERT_FILE")
+    os.environ["SSL_CERT_FILE"] = os.devnull
+    try:
+        import aiohttp  # noqa: F401, PLC0415 see above
+    finally:
+        del os.environ["SSL_CERT_FILE"]
+        if before is not None:
+            os.environ["SSL_CERT_FILE"] = before
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,7 @@ class Connection:
         from trainplane.client.types.backends import KubernetesBackendConfig  # noqa: PLC0415 heavy
 
         hear()
+        _import_aiohttp()
         backend = KubernetesBackend(
             KubernetesBackendConfig(namespace=self.namespace, config_file=self.kubeconfig, context=self.context)
         )
@@ -73,6 +91,7 @@ class Connection:
         from trainplane.kube.client import Client  # noqa: PLC0415 heavy
         from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
 
+        _import_aiohttp()
         async with Client.connect(load_config(self.kubeconfig, context=self.context)) as client:
             yield client
 

@@ -107,7 +107,7 @@ class Machine:
 
     python: tuple[int, int]
     system: str
-    """As Python names it: Linux, Darwin, Windows."""
+    """Linux, macOS, Windows, or what Python calls another."""
     engine: str = ""
     """The container engine that answers, empty if none does."""
     engine_trouble: str = ""

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-import platform
 import sys
+from typing import Final
 
 from trainplane.client.doctor.facts import Machine
 from trainplane.client.errors import TrainplaneError
 
+_SYSTEMS: Final = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+
 
 def look_here() -> Machine:
     """Return what this machine has. An engine that does not answer is waited for, for seconds."""
-    engine, trouble = _engine() if sys.platform == "linux" else ("", "")
-    return Machine(
-        python=sys.version_info[:2],
-        system=platform.system(),
-        engine=engine,
-        engine_trouble=trouble,
-        torch=importlib.util.find_spec("torch") is not None,
-    )
+    python, system = sys.version_info[:2], _SYSTEMS.get(sys.platform, sys.platform)
+    if sys.platform != "linux":
+        return Machine(python, system)
+    engine, trouble = _engine()
+    return Machine(python, system, engine, trouble, torch=importlib.util.find_spec("torch") is not None)
 
 
 def _engine() -> tuple[str, str]:

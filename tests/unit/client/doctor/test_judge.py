@@ -277,7 +277,7 @@ def test_without_a_cluster_only_the_way_to_it_is_judged() -> None:
     assert "no cluster is configured" in told(lost, "connection", "wrong")
 
 
-@pytest.mark.parametrize("system", ["Darwin", "Windows"])
+@pytest.mark.parametrize("system", ["macOS", "Windows"])
 def test_other_systems_than_linux_are_told_what_does_not_work_there(system: str) -> None:
     report = look(machine=Machine((3, 13), system))
     assert "need Linux" in told(report, "machine", "warning")
