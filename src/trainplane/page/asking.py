@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from trainplane.client.aio import AsyncTrainerClient
-    from trainplane.client.rendering import RenderedJob
+    from trainplane.client.types.renderings import RenderedJob
     from trainplane.page.look import Look
 
 

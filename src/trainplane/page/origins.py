@@ -17,7 +17,7 @@ from trainplane.page.markup import Html, folded, table, tag
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trainplane.client.rendering import RenderedJob
+    from trainplane.client.types.renderings import RenderedJob
     from trainplane.render.provenance import Path, Rendered
 
 MOST_FIELDS: Final = 400
