@@ -8,6 +8,7 @@ cannot be read. Programs read `--output json`; the text is for people and may ch
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+ALLOCATIONS = 100_000
+"""New objects after which Python looks for garbage, in place of 700: a command makes much and keeps most of it. Of a
+list of 1,000 jobs that is a twelfth of the time."""
+
 INTERRUPTED = 130
 """As shells count a program that Ctrl-C ended."""
 READER_GONE = 141
@@ -29,6 +34,8 @@ READER_GONE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
+    if argv is None:  # the process is ours
+        gc.set_threshold(ALLOCATIONS)
     _speak_utf8()
     words = sys.argv[1:] if argv is None else list(argv)
     program = program_name(sys.argv[0])

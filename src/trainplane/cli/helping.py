@@ -28,4 +28,4 @@ def help_text(program: str, commands: Sequence[Command], group: str = "") -> str
     for panel in dict.fromkeys(one.panel for one in shown):
         lines += ["", f"{panel}:"]
         lines += [f"  {one.name:<{width}}  {one.summary}" for one in shown if one.panel == panel]
-    return "\n".join([*lines, "", f"`{typed} --help` has the arguments of a command and examples.", ""])
+    return "\n".join([*lines, "", f"`{typed} --help` says what a command takes.", ""])
