@@ -145,6 +145,14 @@ def test_a_rank_that_is_none_is_refused() -> None:
         Share(3, 3)
 
 
+def test_a_reader_that_was_closed_says_so(cache: Cluster) -> None:
+    with cache.reading(ahead=2) as reading:
+        batches = reading.batches(100)
+        next(batches)
+    with pytest.raises(InvalidError, match="closed"):
+        list(batches)
+
+
 def test_any_flight_client_reads_everything_with_the_true_schema(cache: Cluster) -> None:
     client = fl.connect(cache.address)
     info = client.get_flight_info(fl.FlightDescriptor.for_path())

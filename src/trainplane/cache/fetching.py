@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.flight as fl
 
 from trainplane.cache import wire
-from trainplane.cache.errors import CacheError, ChangedError, ExpiredError, UnreachableError
+from trainplane.cache.errors import CacheError, ChangedError, ExpiredError, InvalidError, UnreachableError
 from trainplane.cache.placement import asked
 from trainplane.cache.tickets import ticket
 
@@ -85,6 +85,8 @@ class Fetcher:
         waiting: deque[Future[Any]] = deque()
         try:
             while True:
+                if self._closed.is_set():
+                    raise InvalidError("the reader was closed in mid-epoch", "open another and load its state")
                 # Half a window at a time: calls of several blocks, and always some under way.
                 if len(waiting) <= self._ahead // 2:
                     waiting.extend(self._ask(list(islice(upcoming, self._ahead - len(waiting)))))
