@@ -33,13 +33,13 @@ TRIAL = {
         "tests/e2e/test_life.py::test_a_training_that_fails_says_why",
     ),
     "B2 scale_job ran a finished job again; suspend turned Complete into Suspended": (
-        "tests/unit/client/kubernetes/test_scaling.py::test_what_is_over_stays_as_it_is",
+        "tests/unit/client/kubernetes/test_replacing.py::test_what_is_over_stays_as_it_is",
         "tests/unit/client/test_clients.py::test_what_is_over_is_neither_suspended_nor_resumed",
         "tests/unit/client/reading/test_jobs.py::test_conditions_end_it_whatever_pods_say",
     ),
     "B2 scaling to the current number recreated the job": (
-        "tests/unit/client/kubernetes/test_scaling.py::test_one_that_has_that_number_is_left_alone",
-        "tests/unit/client/kubernetes/test_scaling.py::test_so_is_one_whose_runtime_says_that_number",
+        "tests/unit/client/kubernetes/test_replacing.py::test_one_that_has_that_number_is_left_alone",
+        "tests/unit/client/kubernetes/test_replacing.py::test_so_is_one_whose_runtime_says_that_number",
         "tests/sdk/local/test_life.py::test_scaling_to_the_number_that_it_has_starts_nothing_again",
     ),
     "B3 limits: {gpu: 1} was accepted and never started": (
