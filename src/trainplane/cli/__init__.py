@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _run(program, words)
         sys.stdout.flush()
+        if argv is None:
+            gc.freeze()  # all of it goes with the process: Python need not look through it once more
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read us has seen enough; nothing more must be written, at exit either
