@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trainplane
-from docs.executed import NOT_RUN, VERDICTS, counts, entries, executed_pages
 from docs.site import links
 from docs.site.build import SITE, newest_first, write_common
 
@@ -77,17 +76,6 @@ def test_search_finds_a_field_a_class_of_trouble_and_a_setting() -> None:
 def test_it_is_light_or_dark(landing: str) -> None:
     assert 'class="theme-toggle' in landing
     assert "prefers-color-scheme" in landing
-
-
-def test_what_was_executed_is_counted(report: SuiteReport) -> None:
-    listed = entries()
-    whole, rest = executed_pages(listed)
-    report.figure("pages_executed", len(whole))
-    report.figure("pages_not_executed", len(rest))
-    for verdict in VERDICTS:
-        report.figure(f"blocks_{verdict.replace(' ', '_')}", counts(listed)[verdict])
-    assert len(whole) > len(rest)
-    assert counts(listed)[NOT_RUN] < counts(listed).total() / 10
 
 
 class TestVersions:
