@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainplane.client.aio import AsyncTrainerClient
     from trainplane.client.backends.kubernetes import KubernetesBackend
     from trainplane.kube.client import Client
+    from trainplane.kube.config import Config
 
 
 def _import_aiohttp() -> None:
@@ -78,7 +79,7 @@ class Connection:
         hear()
         _import_aiohttp()
         backend = KubernetesBackend(
-            KubernetesBackendConfig(namespace=self.namespace, config_file=self.kubeconfig, context=self.context)
+            KubernetesBackendConfig(namespace=self.namespace, client_configuration=self._configuration())
         )
         try:
             yield backend
@@ -89,10 +90,9 @@ class Connection:
     async def cluster(self) -> AsyncIterator[Client]:
         """Open a client of the API server, for what is no TrainJob."""
         from trainplane.kube.client import Client  # noqa: PLC0415 heavy
-        from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
 
         _import_aiohttp()
-        async with Client.connect(load_config(self.kubeconfig, context=self.context)) as client:
+        async with Client.connect(self._configuration()) as client:
             yield client
 
     @contextlib.asynccontextmanager
@@ -110,3 +110,17 @@ class Connection:
             return
         async with self.backend() as backend:
             yield AsyncTrainerClient(backend=backend)
+
+    def _configuration(self) -> Config:
+        """Return how the API server is reached.
+
+        Raises:
+            CommandError: nothing says it.
+        """
+        from trainplane.kube.errors import ConfigError  # noqa: PLC0415 heavy
+        from trainplane.kube.loading import load_config  # noqa: PLC0415 heavy
+
+        try:
+            return load_config(self.kubeconfig, context=self.context)
+        except ConfigError as error:
+            raise CommandError(str(error), "--kubeconfig and --context name another cluster") from error
