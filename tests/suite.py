@@ -11,6 +11,7 @@ same cases in every run, so that a change is judged by what it changes; with FUL
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin the report."""
+    """Begin the report; hear Ctrl-C.
+
+    What a shell starts in the background ignores it, and so does all that is started from there: a program that a test
+    ends by Ctrl-C would go on for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile(
         "suite",
         deadline=None,

@@ -52,8 +52,8 @@ class Cluster:
         stop = threading.Event()
         line = HeadLine(self.address, self.access)
         thread = threading.Thread(target=worker.serve_until, args=(line, stop, 0.05), daemon=True)
+        thread.start()  # before it is known: whoever knows a worker may stop it at once
         self.workers[name], self._stops[name], self._threads[name] = worker, stop, thread
-        thread.start()
 
     def disk(self, name: str) -> Path:
         """Return where a worker keeps its segments."""

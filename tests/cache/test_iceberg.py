@@ -45,7 +45,9 @@ def found(source: Source, env: dict[str, str]) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.full
 def test_a_table_in_a_bucket_is_served_whole(store: Store, tmp_path: Path) -> None:
+    """At full size alone: PyArrow's upload of the table is refused by versitygw at times (400)."""
     properties = {
         "s3.endpoint": store.endpoint,
         "s3.access-key-id": store.env["ACCESS_KEY_ID"],

@@ -78,8 +78,9 @@ def test_the_sdist_alone_gives_the_wheel_without_git(source: Source, elsewhere: 
 
 def test_the_wheel_installs_and_says_its_version(source: Source, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "uv", "venv", "--quiet", tmp_path], check=True)
-    install = ["-m", "uv", "pip", "install", "--quiet", "--no-deps", f"--python={tmp_path}/bin/python"]
-    subprocess.run([sys.executable, *install, str(one("*.whl"))], check=True)
+    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", f"--python={tmp_path}/bin/python"]
+    subprocess.run([*install, "--require-hashes", f"--requirement={REPOSITORY}/requirements/base.txt"], check=True)
+    subprocess.run([*install, "--no-deps", str(one("*.whl"))], check=True)
     shown = subprocess.run([tmp_path / "bin/trainplane", "version"], capture_output=True, text=True, check=True).stdout
     assert shown.startswith(f"trainplane {source.version}, ")
 

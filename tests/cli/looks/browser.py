@@ -184,7 +184,7 @@ async def browsing() -> AsyncIterator[Browser]:
                 process.kill()
                 await process.wait()
             if draining is not None:
-                await draining
+                draining.cancel()  # what Chromium leaves behind may hold its end of the pipe open
 
 
 async def _address(process: asyncio.subprocess.Process) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from tests.unit.client.kubernetes.stage import PATIENCE, Stage
+from tests.unit.client.kubernetes.stage import Stage
 from tests.unit.client.reading.documents import condition, ended, pod, runtime, train_job
 from trainplane.cli import main
 from trainplane.explain.bundle import write_bundle
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import pytest
 
+SLOWEST = 120
+"""Seconds for a process that starts beside another suite, on two cores."""
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
@@ -108,7 +110,7 @@ async def test_ui_prints_its_address_serves_and_ends_with_ctrl_c(tmp_path: Path)
         )
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(PATIENCE), aiohttp.ClientSession(cookie_jar=_jar()) as session:
+            async with asyncio.timeout(SLOWEST), aiohttp.ClientSession(cookie_jar=_jar()) as session:
                 address = (await process.stdout.readline()).decode().strip()
                 async with session.get(address) as answer:
                     assert "Fleet" in await answer.text()
