@@ -97,10 +97,8 @@ def _devices(seen: Overview, width: int, glyphs: Glyphs) -> list[Text]:
 
 
 def _unread(seen: Overview, width: int, glyphs: Glyphs) -> list[Text]:
-    if not seen.unread:
-        return []
-    told = "; ".join(f"{plain(what)}: {plain(why, 200)}" for what, why in seen.unread.items())
-    return [line(("! ", "yellow"), cell(f"not seen: {told}", width - 2, glyphs.more))]
+    told = [f"not seen: {plain(what)}: {plain(why, 200)}" for what, why in seen.unread.items()]
+    return [line(("! ", "yellow"), cell(one, width - 2, glyphs.more)) for one in told]
 
 
 def _workers(workers: Sequence[WorkerState], width: int, room: int, glyphs: Glyphs) -> list[Text]:

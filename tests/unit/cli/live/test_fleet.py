@@ -70,8 +70,9 @@ def test_a_cluster_without_anything_says_so() -> None:
 
 def test_what_may_not_be_read_is_said() -> None:
     unread = {"queues": "you may not list clusterqueues", "devices": "you may not list nodes"}
-    text = shown(replace(Overview(namespace="team", jobs={"Running": 1}), unread=unread), 120, 24)
-    assert "! not seen: queues: you may not list clusterqueues; devices: you may not list nodes" in text
+    text = shown(replace(Overview(namespace="team", jobs={"Running": 1}), unread=unread), 80, 24)
+    assert "! not seen: queues: you may not list clusterqueues" in text
+    assert "! not seen: devices: you may not list nodes" in text
     assert "namespace team" in text
 
 

@@ -87,7 +87,7 @@ class Survey:
                 for one in sorted(workers or (), key=_key)
             ),
             devices=read_devices_of(nodes or (), pods or ()) if pods is not None else (),
-            unread=self._unread,
+            unread=dict(sorted(self._unread.items())),  # they were asked at once, and answered in any order
         )
 
     async def _jobs(self) -> tuple[str | None, Sequence[Tree]]:
