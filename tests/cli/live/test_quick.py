@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 JOBS = 1000
 AT_ONCE = 32
-SLOWEST_HELP, SLOWEST_LIST = 0.6, 2.0
+SLOWEST_HELP, SLOWEST_LIST = 0.6, 4.0
 """Seconds, several times what is promised (0.15 and 0.5): beside another suite, a process may wait for its turn."""
 
 
