@@ -36,8 +36,10 @@ requirements: $(VENV) ## compile requirements/*.txt anew, with hashes and withou
 	  requirements/official.in --output-file requirements/official.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/legacy.in --output-file requirements/legacy.txt
-	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --no-deps --python-version 3.13 \
-	  requirements/torchdata.in --output-file requirements/torchdata.txt
+	for name in compared torchdata; do $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header \
+	  --no-deps --python-version 3.13 requirements/$$name.in --output-file requirements/$$name.txt; done
+	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
+	  --constraint requirements/dev.txt requirements/jax.in --output-file requirements/jax.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
 	  requirements/speed.in --output-file requirements/speed.txt
 	$(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-header --python-version 3.11 \
@@ -94,8 +96,8 @@ images: $(VENV) engines packages ## build what is missing of the container image
 	$(PYTHON) -m lab.images.build
 
 .PHONY: image
-image: images ## our images, of operator and hub and of initializers, on the lab's Python or on BASE=IMAGE; tells size and digest
-	$(if $(BASE),for program in operator initializers; do $(PYTHON) images/build.py --base $(BASE) --program $$program || exit 1; done,$(PYTHON) -m lab.images.trainplane)
+image: images ## our images, of operator and hub and of initializers, on the lab's Python; on BASE=IMAGE, the data cache's too; tells size and digest
+	$(if $(BASE),for program in operator initializers cache; do $(PYTHON) images/build.py --base $(BASE) --program $$program || exit 1; done,$(PYTHON) -m lab.images.trainplane)
 
 .PHONY: lab-selftest
 lab-selftest: engines images ## the lab on itself: real control plane, pods, fleet, scale, the reference
@@ -139,14 +141,22 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
 
 .PHONY: conformance
-conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases)
+conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases, SEED=N: those of a day, CASES=1,2: some alone)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
+
+.PHONY: mutation
+mutation: engines ## every fault of which conformance plants some, long (FAULTS=mpi,torch: those whose ids begin so)
+	FULL=1 $(PYTEST) -p lab.pytest_plugin --suite mutation -o log_cli=true --log-cli-level=INFO tests/conformance/mutation
 
 OFFICIAL := build/official-sdk/stamp
 $(OFFICIAL): requirements/official.txt $(VENV)
 	$(UV) venv --quiet --clear --python $(PYTHON) build/official-sdk
 	$(UV) pip install --quiet --python build/official-sdk/bin/python --require-hashes --requirement $<
 	@touch $@
+
+.PHONY: simulation
+simulation: $(VENV) $(if $(filter 1,$(FULL)),engines) ## the operator in virtual time, in histories that a seed draws (SEED=N: those again; FULL=1: 100,000)
+	$(PYTEST) --suite simulation --numprocesses 2 --maxschedchunk 1 --timeout=600 tests/simulation
 
 LEGACY := build/legacy-sdk/stamp
 $(LEGACY): requirements/legacy.txt $(VENV)
@@ -173,7 +183,7 @@ seeds: engines images $(if $(filter 1,$(FULL)),$(PIPELINES)) ## what the documen
 	$(LIVE) --suite seeds tests/seeds
 
 .PHONY: explain
-explain: engines images ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)
+explain: engines images $(OFFICIAL) ## failures with real pods, and generated ones with real processes: named right? (FULL=1: all 200)
 	$(LIVE) --suite explain tests/explain
 
 .PHONY: pictures
@@ -242,12 +252,26 @@ $(TORCHDATA): requirements/cache.txt requirements/torchdata.txt $(VENV)
 	  --python-platform x86_64-manylinux_2_28 --no-deps --require-hashes --requirement requirements/$$name.txt || exit 1; done
 	@touch $@
 
+JAX := build/jax/stamp
+$(JAX): requirements/jax.txt $(VENV)
+	rm -rf build/jax
+	$(UV) pip install --quiet --target build/jax --require-hashes --requirement $<
+	@touch $@
+
+COMPARED := build/compared/stamp
+$(COMPARED): requirements/compared.txt $(VENV)
+	rm -rf build/compared
+	$(UV) pip install --quiet --target build/compared --python-version 3.13 --python-platform x86_64-manylinux_2_28 \
+	  --no-deps --require-hashes --requirement $<
+	@touch $@
+
 .PHONY: cache
-cache: engines images $(TORCHDATA) ## the data cache: head, workers and readers under faults, in torch's loaders, and how fast (FULL=1: 1,000 runs, 10 GB)
+cache: engines images $(TORCHDATA) $(COMPARED) $(if $(filter 1,$(FULL)),$(JAX)) ## the data cache: head, workers and readers under faults, in torch's loaders, and how fast (FULL=1: 1,000 runs, 10 GB)
+	$(PYTHON) -m lab.images.trainplane cache
 	$(PYTEST) -p lab.pytest_plugin --suite cache tests/cache
 
 .PHONY: bench
-bench: engines ## bare writes, the reference and ours over 1,000 TrainJobs (FULL=1: and 5,000)
+bench: engines ## bare writes, the reference and ours over 500 TrainJobs (FULL=1: 5,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench benchmarks/operator
 
 .PHONY: bench-life

@@ -23,6 +23,8 @@ _RELEASE_NAMESPACE: Final = "{{ .Release.Namespace }}"
 
 RUNTIMES: Final = {
     "torch-distributed": "torchDistributed",
+    "torch-distributed-with-cache": "torchDistributedWithCache",
+    "data-cache": "dataCache",
     "torch-elastic": "torchElastic",
     "deepspeed-distributed": "deepspeedDistributed",
     "mlx-distributed": "mlxDistributed",
@@ -37,7 +39,14 @@ RUNTIMES: Final = {
 }
 """Each runtime of `runtimes/` and its switch below `runtimes` in the values; the reference's, where it has one."""
 
+REFERENCE_SWITCHES: Final = {
+    "torchDistributedWithCache": "(((.Values.dataCache).runtimes).torchDistributedWithCache).enabled",
+}
+"""Where the reference's chart has a switch in another place, which holds too."""
+
 _IMAGE = re.compile(r"image: (?P<image>\S+) +# images\.txt: (?P<name>\S+)")
+POD_IMAGES: Final = frozenset({"initializers", "cache"})
+"""Images of ours that run in user pods."""
 OWN_IMAGES: Final = {
     "torchtune": "torchtuneDistributed",
     "deepspeed": "deepspeedDistributed",
@@ -93,8 +102,8 @@ def _runtime(path: Path) -> str:
     switch = RUNTIMES[path.stem]
 
     def image(found: re.Match[str]) -> str:
-        if found["name"] == "initializers":
-            return 'image: {{ include "trainplane.initializers.image" . }}'
+        if found["name"] in POD_IMAGES:
+            return f'image: {{{{ include "trainplane.{found["name"]}.image" . }}}}'
         owner = OWN_IMAGES.get(found["name"])
         if owner is None:
             return f"image: {found['image']}"
@@ -104,7 +113,10 @@ def _runtime(path: Path) -> str:
     text = _IMAGE.sub(image, escaped(path.read_text()))
     common = "    {{- with .Values.runtimes.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n"
     text = text.replace("\n  labels:\n", f"\n  labels:\n{common}", 1)
-    condition = f'include "trainplane.runtimeEnabled" (list . .Values.runtimes.{switch})'
+    wanted = f".Values.runtimes.{switch}"
+    if switch in REFERENCE_SWITCHES:
+        wanted = f'(dict "enabled" (or {wanted}.enabled {REFERENCE_SWITCHES[switch]}))'
+    condition = f'include "trainplane.runtimeEnabled" (list . {wanted})'
     return conditional(path, condition, text)
 
 

@@ -13,7 +13,7 @@ Scope = Literal["jobs", "secrets", "cluster", "election", "own", "hub"]
 """Where a grant holds.
 
 - jobs: in every namespace with TrainJobs; or in those that an admin names.
-- secrets: the same, bound apart, so that an admin may keep it to namespaces with MPI or Flux jobs.
+- secrets: the same, bound apart, so that an admin may keep it to namespaces with MPI or Flux jobs or data caches.
 - cluster: on objects without a namespace.
 - election: in the namespace of the Lease, which is the operator's unless its settings say otherwise.
 - own: in the operator's namespace alone.
@@ -75,14 +75,24 @@ OPERATOR: Final = (
           seldom={"get": "a container failed"}),
     Grant("A TrainJob's runtime is kept as it was at the beginning; pods know the status server by its authority",
           "jobs", "", ("configmaps",), ("create", "patch"), seldom={"get": "nobody remembers that runtime"}),
+    Grant("A snapshot, hostfile or script that somebody deletes is back at once: metadata alone is read of ConfigMaps",
+          "jobs", "", ("configmaps",), ("watch",), seldom=_UNSTREAMED),
     Grant("Events tell users what happens", "jobs", "", ("events",), ("create",),
           seldom={"patch": "one that happens again is counted"}),
     Grant("Gangs of Volcano", "jobs", "scheduling.volcano.sh", ("podgroups",), (),
           seldom=dict.fromkeys(("create", "patch"), "runtimes with podGroupPolicy.volcano")),
+    Grant("A group that somebody deletes is back at once", "jobs", "scheduling.volcano.sh", ("podgroups",), ("watch",),
+          seldom=_UNSTREAMED),
     Grant("Gangs of the coscheduling plugin", "jobs", "scheduling.x-k8s.io", ("podgroups",), (),
           seldom=dict.fromkeys(("create", "patch"), "runtimes with podGroupPolicy.coscheduling")),
-    Grant("SSH keys of MPI, certificates of Flux: drawn once, and looked at before they are used", "secrets", "",
-          ("secrets",), (), seldom=dict.fromkeys(("create", "get"), "MPI and Flux")),
+    Grant("A group that somebody deletes is back at once", "jobs", "scheduling.x-k8s.io", ("podgroups",), ("watch",),
+          seldom=_UNSTREAMED),
+    Grant("The head of a data cache has a name of its own", "jobs", "", ("services",), (),
+          seldom=dict.fromkeys(("create", "patch"), "runtimes with a data cache")),
+    Grant("A cache's Service that somebody deletes is back at once: metadata alone is read of those with our label",
+          "jobs", "", ("services",), ("watch",), seldom=_UNSTREAMED),
+    Grant("SSH keys of MPI, certificates of Flux, keys of data caches: drawn once, and looked at before they are used",
+          "secrets", "", ("secrets",), (), seldom=dict.fromkeys(("create", "get"), "MPI, Flux and data caches")),
     Grant("The API server must trust our certificate", "cluster", "admissionregistration.k8s.io",
           ("mutatingwebhookconfigurations",), ("get", "patch"), names=("defaulter.trainer.kubeflow.org",),
           when="certificates"),

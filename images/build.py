@@ -3,10 +3,10 @@
     wheel of the checkout ─┐
     requirements, hashes ──┴─► packages/ ─► Containerfile on BASE ─► trainplane.tar: what a node or a registry takes
 
-There are two: `operator`, which is the hub's too, and `initializers`, which runs in user pods. A program is a list of
-requirements/ and a last stage of the Containerfile, both of its name. The build itself asks no network: packages are
-fetched before, by the hashes of that list. Times are those of the last commit (SOURCE_DATE_EPOCH), so two builds of one
-commit have one digest.
+There are three: `operator`, which is the hub's too; `initializers` and `cache`, which run in user pods. A program is a
+list of requirements/ and a last stage of the Containerfile, both of its name. The build itself asks no network:
+packages are fetched before, by the hashes of that list. Times are those of the last commit (SOURCE_DATE_EPOCH), so two
+builds of one commit have one digest.
 """  # noqa: INP001 a command beside the files it builds, no package
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SOURCES = REPOSITORY / "images/trainplane"
-PROGRAMS = ("operator", "initializers")
+PROGRAMS = ("operator", "initializers", "cache")
 PYTHON = "3.13"
 """The Python that the base has, for which packages are fetched."""
 PLATFORM = "x86_64-manylinux_2_28"

@@ -16,7 +16,7 @@ from release.errors import MissingToolError, ReleaseError
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHIPPED: Final = ("operator", "base", "initializers")
+SHIPPED: Final = ("operator", "base", "initializers", "cache")
 """Lists whose libraries users run: what is known against them stops a release. Of others it is told."""
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NAMES: Final = {
     "operator": "trainplane-{version}-image.tar",
     "initializers": "trainplane-{version}-initializers-image.tar",
+    "cache": "trainplane-{version}-cache-image.tar",
 }
 """Each program that has an image, and the file that is published."""
 _BUILD: Final = "images/build.py"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from release.order import Order
 
-LISTS: Final = {"base": "sdk", "operator": "operator", "initializers": "initializers"}
+LISTS: Final = {"base": "sdk", "operator": "operator", "initializers": "initializers", "cache": "cache"}
 """Which list of requirements is whose."""
 PYTHON: Final = "3.13"
 PLATFORM: Final = "x86_64-manylinux_2_28"

@@ -1,7 +1,8 @@
 """`make bench-kube`: our controller runtime, kopf and the reference over the same objects on one real API server.
 
-One run, one machine, one after the other; the machine's own noise is measured beside them by a fixed piece of work
-before and after.
+One run, one machine, one after the other. Each pays for its start: the CPU time of its process from its first moment
+until every object was looked at. What counts is what ours has to the others' (`benchmarks.judge`), so a slow machine
+makes no goal easier, and a slowdown of ours by 1.3 is found.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.judge import Goal, Run, faults
 from lab import jobset, reference
 from lab.cluster import Cluster
 from lab.paths import REPOSITORY
@@ -27,16 +29,29 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 JOBS = int(os.environ.get("BENCH_KUBE_JOBS", sized(8_000, full=100_000, small=4_000)))
-KOPF_JOBS = min(5_000, JOBS)
-"""kopf sees five namespaces: it is measured per object, and 200,000 of them would take it ten minutes."""
+KOPF_JOBS = min(8_000, JOBS)
+"""kopf sees eight namespaces at most: 200,000 objects would take it ten minutes."""
 UPDATES = 2_000
-GOAL_RSS_MB = 1000
-GOAL_CPU_US = 250
+GOALS = (
+    Goal("ours_to_kopf_cpu", "cpu_us", "kopf", usual=0.065),
+    Goal("ours_to_reference_cpu", "cpu_us", "reference", usual=sized(0.31, full=0.5)),
+    Goal("ours_to_reference_rss", "rss_mb", "reference", usual=sized(0.32, full=0.4)),
+)
+"""What ours has to the others'. `usual` is the worse of two runs, one of them on a quiet machine, and a little more; at
+full size it is not measured yet by this bench, in which all pay for their start."""
+GOAL_OBJECT_KB = 5.0
+"""Memory for an object, beyond what the process has before the first: a TrainJob of the bench is 4 KB of text."""
 GOAL_STALL_MS = 100
 QUIET_MS = 150
 """CPU time that `_work` takes at most where the goals were set; for a slower machine they are wider by as much."""
 _HERE = Path(__file__).parent
 _PATH = {"PYTHONPATH": f"{REPOSITORY}/src:{REPOSITORY}:{_HERE}", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    """Return what this module measured so far."""
+    return []
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +116,7 @@ def _settled(process: Process, *, quiet: float = 3.0, seconds: float = 900.0, sh
 
 
 @pytest.mark.timeout(2400)
-def test_ours(loaded: Cluster, report: SuiteReport) -> None:
+def test_ours(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     result = loaded.folder / "ours.json"
     slowness = _slowness()
     command = [sys.executable, f"{_HERE}/ours.py", str(loaded.kubeconfig), str(result), str(JOBS)]
@@ -110,13 +125,19 @@ def test_ours(loaded: Cluster, report: SuiteReport) -> None:
     cold = json.loads(result.read_text())
     assert (cold["trainjobs"], cold["jobsets"]) == (JOBS, JOBS)
     objects = 2 * JOBS
-    cpu = cold["worked"]["cpu_s"] - cold["begin"]["cpu_s"]
+    start, cpu = cold["begin"]["cpu_s"], cold["worked"]["cpu_s"] - cold["begin"]["cpu_s"]
+    kilobytes = (cold["worked"]["rss_mb"] - cold["begin"]["rss_mb"]) * 1024 / objects
+    runs.append(Run("ours", 0, {"cpu_us": (start + cpu) / objects * 1e6, "rss_mb": cold["worked"]["rss_mb"]}))
+    # Where kopf has fewer objects, its start weighs more on each: so does ours beside it.
+    runs.append(Run("ours_beside_kopf", 0, {"cpu_us": (start / (2 * KOPF_JOBS) + cpu / objects) * 1e6}))
     sync_cpu = cold["synced"]["cpu_s"] - cold["begin"]["cpu_s"]
     work_seconds = cold["worked"]["monotonic"] - cold["synced"]["monotonic"]
     suffix = f"{JOBS // 1000}k"
     report.figure(f"rss_mb_{suffix}", process.rss_mb())
     report.figure(f"peak_rss_mb_{suffix}", cold["worked"]["peak_rss_mb"])
+    report.figure("rss_kb_per_object", kilobytes)
     report.figure("cpu_us_per_object", cpu / objects * 1e6)
+    report.figure("start_cpu_s", start)
     report.figure("sync_cpu_s", sync_cpu)
     report.figure("sync_s", cold["synced"]["monotonic"] - cold["begin"]["monotonic"])
     report.figure("loop_stall_ms", cold["worked"]["stall_ms"])
@@ -133,10 +154,9 @@ def test_ours(loaded: Cluster, report: SuiteReport) -> None:
     report.figure("cpu_us_per_update", (after - before) / UPDATES * 1e6)
     report.figure("steady_stall_ms", end["stall_ms"])
     assert end["reconciled"] >= JOBS + UPDATES
-    assert cold["worked"]["rss_mb"] <= GOAL_RSS_MB
+    assert kilobytes <= GOAL_OBJECT_KB
     slowness = max(slowness, _slowness())
     report.figure("slowness", slowness)
-    assert cpu / objects * 1e6 <= GOAL_CPU_US * slowness
     # By CPU time: the wall clock also counts what the API server on the same two cores took from us.
     assert cold["worked"]["stall_cpu_ms"] <= GOAL_STALL_MS * slowness
 
@@ -151,28 +171,34 @@ def _update(cluster: Cluster, count: int) -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_kopf_beside(loaded: Cluster, report: SuiteReport) -> None:
+def test_kopf_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     spaces = [word for number in range(KOPF_JOBS // 1000) for word in ("--namespace", f"team-{number}")]
     command = [sys.executable, "-m", "kopf", "run", "--quiet", *spaces, f"{_HERE}/kopf_noop.py"]
     process = loaded.start("kopf", command, {**_PATH, "KUBECONFIG": str(loaded.kubeconfig)})
-    cpu = _settled(process, quiet=5.0)
-    # What kopf costs with nothing to do is not a cost of the objects.
-    bare = [*command[:5], "--namespace", "default", command[-1]]
-    idle = loaded.start("kopf-idle", bare, loaded.engines()["kopf"].environment)
-    idle_cpu = _settled(idle, quiet=5.0)
-    report.figure("kopf_cpu_us_per_object", (cpu - idle_cpu) / (2 * KOPF_JOBS) * 1e6)
+    each = _settled(process, quiet=5.0) / (2 * KOPF_JOBS) * 1e6
+    runs.append(Run("kopf", 0, {"cpu_us": each}))
+    report.figure("kopf_cpu_us_per_object", each)
     report.figure(f"kopf_rss_mb_{KOPF_JOBS // 1000}k", process.rss_mb())
-    for one in (process, idle):
-        one.signal(9)
-    assert cpu > idle_cpu
+    process.signal(9)
 
 
 @pytest.mark.timeout(1200)
-def test_the_references_restart_beside(loaded: Cluster, report: SuiteReport) -> None:
+def test_the_references_restart_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     reference.install(loaded, qps=5000, with_crds=False)
     process = loaded.engines()["reference"].process
     cpu = _settled(process)
-    report.figure("reference_rss_mb", process.rss_mb())
+    measured = {"cpu_us": cpu / (2 * JOBS) * 1e6, "rss_mb": process.rss_mb()}
+    runs.append(Run("reference", 0, measured))
+    report.figure("reference_rss_mb", measured["rss_mb"])
     report.figure("reference_peak_rss_mb", process.peak_rss_mb())
-    report.figure("reference_cpu_us_per_object", cpu / (2 * JOBS) * 1e6)
+    report.figure("reference_cpu_us_per_object", measured["cpu_us"])
     loaded.kill("reference")
+
+
+def test_ours_reaches_its_goals_against_both(report: SuiteReport, runs: list[Run]) -> None:
+    against_kopf, *against_reference = GOALS
+    for goal, ours in [(against_kopf, "ours_beside_kopf"), *((goal, "ours") for goal in against_reference)]:
+        ratio = goal.ratio(runs, ours)
+        assert ratio is not None
+        report.figure(goal.name, ratio.median)
+    assert not faults([against_kopf], runs, "ours_beside_kopf") + faults(against_reference, runs)

@@ -1,208 +1,216 @@
-"""Make TrainJobs and time what becomes of them: `python drive.py MODE KUBECONFIG COUNT RESULT`.
+"""Make TrainJobs and time what becomes of them: `drive.py KUBECONFIG NAMESPACE COUNT RESULT [--bare NUMBER] [--told]`.
 
-MODE `controller`: 32 writers create TrainJobs; a controller makes their JobSets. MODE `bare`: the writers make all
-three writes of a job themselves (TrainJob, snapshot, JobSet), with bodies of our renderer: nothing can be faster.
-Then the JobSets are marked as completed, and with a controller the TrainJobs' completion is timed. All times are this
-process's own: from the answer to a create to the watch event of what follows from it.
+32 writers create TrainJobs and a controller makes their JobSets; with `--bare`, so many processes of `bare.py` with 32
+writers together make all that a controller would. Then the JobSets are marked as completed and the TrainJobs'
+completion is timed, and with `--told` the Event is waited for that says so of each. Whoever writes, the times are this
+process's own: from the answer to a create to the change that it sees of what follows from it. Between the steps it
+waits until the bench has read the clocks of the processes that it measures.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
-import json
 import sys
 import time
-from contextlib import aclosing
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import uvloop
 
 from benchmarks.handover import hand_over
-from trainplane.api.document import read
-from trainplane.api.runtime import ClusterTrainingRuntime
-from trainplane.api.trainjob import TrainJob
+from benchmarks.operator.bare import by_writers, mark
+from benchmarks.operator.jobs import LAST_WORD, Seen, SeenEvent, trainjob
+from benchmarks.operator.sightings import Sightings
 from trainplane.kube.client import Client
 from trainplane.kube.loading import load_config
-from trainplane.kube.resource import Resource
-from trainplane.render.pipeline import Pipeline
+from trainplane.kube.projection import METADATA, METADATA_AND_STATUS
+from trainplane.kube.resource import EVENTS
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from typing import Protocol
+
+    from trainplane.kube.projection import Entry
+
+    class Hands(Protocol):
+        """Who writes."""
+
+        async def create(self) -> None:
+            """Create all TrainJobs."""
+
+        async def complete(self) -> None:
+            """Mark all JobSets as completed."""
+
+        async def tell(self) -> None:
+            """Tell what is to be told of them, if that is theirs to tell."""
+
 
 WRITERS = 32
-TRAINJOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-RUNTIMES = Resource("trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", False)
-JOBSETS = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
-CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
-NAMESPACE = "bench"
-MANAGER = "trainer"
+PATIENCE_SECONDS = 580.0
+STEPS = ("create", "complete", "tell")
 
 
-class _Condition(msgspec.Struct):
-    type: str
-    status: str
+class Writers:
+    """The hands of who waits for a controller: it creates TrainJobs and plays JobSet."""
+
+    def __init__(self, client: Client, namespace: str, names: list[str]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._names = names
+        self.begun: dict[str, float] = {}
+        """When each answer came, on the monotonic clock."""
+
+    async def create(self) -> None:
+        """Create all TrainJobs."""
+
+        async def one(name: str) -> None:
+            await self._client.create(TRAIN_JOBS, trainjob(name, self._namespace), self._namespace, type_=bytes)
+            self.begun[name] = time.monotonic()
+
+        await by_writers(self._names, WRITERS, one)
+
+    async def complete(self) -> None:
+        """Mark all JobSets as completed."""
+
+        async def one(name: str) -> None:
+            await mark(self._client, name, self._namespace)
+            self.begun[name] = time.monotonic()
+
+        await by_writers(self._names, WRITERS, one)
+
+    async def tell(self) -> None:
+        """Leave it to the controller."""
 
 
-class _Status(msgspec.Struct):
-    conditions: list[_Condition] = []
+class BareProcesses:
+    """The hands of nobody: several processes of `bare.py`, which share the names."""
+
+    def __init__(self, processes: list[asyncio.subprocess.Process]) -> None:
+        self._processes = processes
+
+    @classmethod
+    async def start(cls, kubeconfig: str, namespace: str, count: int, number: int) -> BareProcesses:
+        """Start them and wait until they are ready."""
+        made = []
+        for first in range(number):
+            words = (kubeconfig, namespace, first, number, count, -(-WRITERS // number))
+            command = (sys.executable, str(Path(__file__).with_name("bare.py")), *map(str, words))
+            pipe = asyncio.subprocess.PIPE
+            made.append(await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe))
+        bare = cls(made)
+        await bare._hear("ready")
+        return bare
+
+    async def create(self) -> None:
+        """Create all TrainJobs, snapshots and JobSets."""
+        await self._do("create")
+
+    async def complete(self) -> None:
+        """Mark all JobSets and TrainJobs as completed."""
+        await self._do("complete")
+
+    async def tell(self) -> None:
+        """Tell of each."""
+        await self._do("tell")
+
+    async def stop(self) -> None:
+        """Let them end."""
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.close()
+            await process.wait()
+
+    async def _do(self, step: str) -> None:
+        for process in self._processes:
+            if process.stdin is not None:
+                process.stdin.write(f"{step}\n".encode())
+                await process.stdin.drain()
+        await self._hear(step)
+
+    async def _hear(self, word: str) -> None:
+        for process in self._processes:
+            said = b"" if process.stdout is None else await process.stdout.readline()
+            if said.decode().strip() != word:
+                raise RuntimeError(f"a process of bare writes said {said!r} instead of {word!r}: its log has why")
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    name: str
+def summary(begin: float, starts: dict[str, float], ends: dict[str, float]) -> dict[str, float]:
+    """Return how fast what began at `begin` was done, and how long each waited whose start is known."""
+    seconds = max(ends.values()) - begin
+    figures = {"jobs_per_s": len(ends) / seconds, "seconds": seconds}
+    waits = sorted(max(0.0, ends[name] - starts[name]) for name in ends if name in starts)
+    if waits:
+        figures |= {"p50_s": waits[len(waits) // 2], "p99_s": waits[int(len(waits) * 0.99)]}
+    return figures
 
 
-class _Seen(msgspec.Struct):
-    metadata: _Meta
-    status: _Status = msgspec.field(default_factory=_Status)
+def _made(entry: Entry) -> str | None:
+    return entry.decode(Seen).metadata.name
 
 
-def trainjob(name: str) -> dict[str, Any]:
-    """Return a TrainJob of four nodes."""
-    trainer = {
-        "numNodes": 4,
-        "image": "registry.example.test/team/image:1",
-        "command": ["torchrun", "train.py"],
-        "env": [{"name": "EPOCHS", "value": "10"}],
-        "resourcesPerNode": {"requests": {"cpu": "4", "memory": "16Gi"}},
-    }
-    return {
-        "apiVersion": TRAINJOBS.api_version,
-        "kind": "TrainJob",
-        "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
-    }
+def _complete(entry: Entry) -> str | None:
+    seen = entry.decode(Seen)
+    return seen.metadata.name if seen.is_complete else None
 
 
-def _finished(seen: _Seen) -> bool:
-    return any(condition.type == "Complete" and condition.status == "True" for condition in seen.status.conditions)
+def _told(entry: Entry) -> str | None:
+    event = entry.decode(SeenEvent)
+    return event.involved_object.name if event.reason == LAST_WORD else None
 
 
-async def _watch(
-    client: Client,
-    resource: Resource,
-    since: str,
-    *,
-    wanted: int,
-    times: dict[str, float],
-    ready: Callable[[_Seen], bool],
-) -> None:
-    """Note when each of `wanted` objects was first seen ready."""
-    async with aclosing(client.watch(resource, NAMESPACE, resource_version=since, timeout_seconds=3000)) as events:
-        async for event in events:
-            if event.type == "BOOKMARK":
-                continue
-            seen = msgspec.json.decode(event.object, type=_Seen)
-            if seen.metadata.name not in times and ready(seen):
-                times[seen.metadata.name] = time.monotonic()
-                if len(times) == wanted:
-                    return
-
-
-async def _version(client: Client, resource: Resource) -> str:
-    async for page in client.list_pages(resource, NAMESPACE, limit=1):
-        return page.resource_version
-    raise AssertionError("a list has at least one page")
-
-
-async def _by_writers(names: list[str], write: Callable[[str], Any]) -> None:
-    waiting = iter(names)
-
-    async def work() -> None:
-        for name in waiting:
-            await write(name)
-
-    await asyncio.gather(*(work() for _ in range(WRITERS)))
-
-
-def _summary(begin: float, starts: dict[str, float], ends: dict[str, float]) -> dict[str, float]:
-    waits = sorted(max(0.0, ends[name] - starts[name]) for name in ends)
-    return {
-        "jobs_per_s": len(ends) / (max(ends.values()) - begin),
-        "p50_s": waits[len(waits) // 2],
-        "p99_s": waits[int(len(waits) * 0.99)],
-        "seconds": max(ends.values()) - begin,
-    }
-
-
-async def main(mode: str, kubeconfig: str, count: int, result: Path) -> None:
-    """Run both phases and write what was measured."""
+async def main(kubeconfig: str, namespace: str, count: int, result: Path, *, bare: int, told: bool) -> None:
+    """Do all steps and write what was measured after each."""
     names = [f"job-{number}" for number in range(count)]
-    async with Client.connect(load_config(kubeconfig)) as client:
-        begun: dict[str, float] = {}
-        made: dict[str, float] = {}
-        writes = await _bare_writes(client) if mode == "bare" else None
+    figures: dict[str, Any] = {}
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client.connect(load_config(kubeconfig)))
+        writers = Writers(client, namespace, names)
+        hands: Hands = writers
+        if bare:
+            processes = await BareProcesses.start(kubeconfig, namespace, count, bare)
+            stack.push_async_callback(processes.stop)
+            hands = processes
+        made = await stack.enter_async_context(Sightings(client, JOB_SETS, namespace, _made, METADATA))
+        events = await stack.enter_async_context(Sightings(client, EVENTS, namespace, _told))
 
-        async def create(name: str) -> None:
-            answer = await client.create(TRAINJOBS, trainjob(name), NAMESPACE)
-            begun[name] = time.monotonic()
-            if writes is not None:
-                await writes(answer)
-
-        since = await _version(client, JOBSETS)
-        watching = asyncio.create_task(_watch(client, JOBSETS, since, wanted=count, times=made, ready=lambda _: True))
         begin = time.monotonic()
-        await _by_writers(names, create)
-        await watching
-        figures: dict[str, Any] = {"create": _summary(begin, begun, made)}
-        hand_over(result.with_suffix(".created"), figures)
-        if mode != "bare":
-            await _proceed(result)
-            figures["complete"] = await _complete(client, names)
-    hand_over(result, figures)
+        await hands.create()
+        figures["create"] = summary(begin, writers.begun, await made.of(count, PATIENCE_SECONDS))
+        await _report(result, "create", figures)
+
+        done = await stack.enter_async_context(Sightings(client, TRAIN_JOBS, namespace, _complete, METADATA_AND_STATUS))
+        writers.begun = {}
+        begin = time.monotonic()
+        await hands.complete()
+        figures["complete"] = summary(begin, writers.begun, await done.of(count, PATIENCE_SECONDS))
+        await _report(result, "complete", figures)
+
+        await hands.tell()
+        if told:
+            await events.of(count, PATIENCE_SECONDS)
+        figures["tell"] = {"events": events.changes}
+        await _report(result, "tell", figures)
 
 
-async def _proceed(result: Path) -> None:
-    """Wait until the bench has read the controller's CPU time between the phases."""
-    while not result.with_suffix(".go").exists():  # noqa: ASYNC110 a file is how the bench speaks to us
+async def _report(result: Path, step: str, figures: dict[str, Any]) -> None:
+    """Hand a step's figures over, and wait until the bench has read its clocks."""
+    hand_over(result.with_suffix(f".{step}"), figures)
+    go = result.with_suffix(f".{step}.go")
+    while not go.exists():  # noqa: ASYNC110 a file is how the bench speaks to us
         await asyncio.sleep(0.05)
 
 
-async def _complete(client: Client, names: list[str]) -> dict[str, float]:
-    marked: dict[str, float] = {}
-    done: dict[str, float] = {}
-    since = await _version(client, TRAINJOBS)
-    watching = asyncio.create_task(_watch(client, TRAINJOBS, since, wanted=len(names), times=done, ready=_finished))
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    condition = {
-        "type": "Completed",
-        "status": "True",
-        "reason": "AllJobsCompleted",
-        "message": "jobset completed successfully",
-        "lastTransitionTime": moment,
-    }
-    counts = {"name": "node", "ready": 0, "succeeded": 1, "failed": 0, "active": 0, "suspended": 0}
-    status = {"status": {"conditions": [condition], "replicatedJobsStatus": [counts]}}
-
-    async def mark(name: str) -> None:
-        await client.patch(JOBSETS, name, status, namespace=NAMESPACE, subresource="status")
-        marked[name] = time.monotonic()
-
-    begin = time.monotonic()
-    await _by_writers(names, mark)
-    await watching
-    return _summary(begin, marked, done)
-
-
-async def _bare_writes(client: Client) -> Callable[[dict[str, Any]], Any]:
-    """Return the two writes that follow a TrainJob's creation."""
-    runtime_tree = await client.get(RUNTIMES, "torch-distributed")
-    runtime = read(runtime_tree, ClusterTrainingRuntime)
-    pipeline = Pipeline.default()
-    text = json.dumps(runtime_tree)
-
-    async def write(created: dict[str, Any]) -> None:
-        jobset = pipeline.render(read(created, TrainJob), runtime).jobset.tree
-        owner = jobset["metadata"]["ownerReferences"]
-        name = created["metadata"]["name"]
-        metadata = {"name": f"{name}-runtime-snapshot", "namespace": NAMESPACE, "ownerReferences": owner}
-        snapshot = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"runtime": text}}
-        await client.apply(CONFIG_MAPS, snapshot, field_manager=MANAGER)
-        await client.apply(JOBSETS, jobset, field_manager=MANAGER)
-
-    return write
-
-
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kubeconfig")
+    parser.add_argument("namespace")
+    parser.add_argument("count", type=int)
+    parser.add_argument("result", type=Path)
+    parser.add_argument("--bare", type=int, default=0)
+    parser.add_argument("--told", action="store_true")
+    chosen = parser.parse_args()
+    uvloop.run(
+        main(chosen.kubeconfig, chosen.namespace, chosen.count, chosen.result, bare=chosen.bare, told=chosen.told)
+    )

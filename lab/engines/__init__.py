@@ -1,5 +1,7 @@
 """The engines of the lab: which Go modules they come from, and where their binaries and manifests lie once built.
 
+One is written in Rust: a Go module pins its source, and the lock file in there what cargo builds it with.
+
 Each folder beside this file is a Go module of a few lines that pins one engine; its `go.sum` is the proof of what was
 built. `BUILD` keys are hashes of a folder's files, so an edit of go.mod, go.sum or main.go builds anew and nothing
 else does.
@@ -31,7 +33,7 @@ class Engine:
     name: str
     """The folder under `lab/engines`, and under the cache."""
     binaries: dict[str, str]
-    """Name of the binary → Go package; empty for an engine of which only the manifests are wanted."""
+    """Name of the binary → Go package, or the binary's name in `crate`; empty for manifests alone."""
     module: str = ""
     """The Go module whose files (CRDs, webhooks) are kept beside the binaries; empty for none."""
     manifests: tuple[str, ...] = ()
@@ -40,6 +42,8 @@ class Engine:
     """Linker flags beyond `-s -w`: version stamps."""
     tags: str = ""
     """Go's build tags, by which a module leaves out what nobody here needs."""
+    crate: str = ""
+    """The folder of `module` that cargo builds `binaries` from; empty: Go builds them."""
     on_demand: bool = False
     """Built when it is named, or with FULL=1: what full-size tests alone need keeps nobody else waiting."""
 
@@ -50,7 +54,7 @@ class Engine:
 
     def key(self) -> str:
         """Return the hash of all that decides the outcome of a build."""
-        decisive = (sorted(self.binaries.items()), self.manifests, self.ldflags, *filter(None, (self.tags,)))
+        decisive = (sorted(self.binaries.items()), self.manifests, self.ldflags, *filter(None, (self.tags, self.crate)))
         digest = hashlib.sha256(repr(decisive).encode())
         for path in sorted(self.sources.iterdir()):
             if path.is_file():
@@ -181,6 +185,14 @@ ENGINES: dict[str, Engine] = {
             {"training-operator": f"{_TRAINING}/cmd/training-operator.v1"},
             module=_TRAINING,
             manifests=("manifests/base",),
+            on_demand=True,
+        ),
+        # The reference's data cache, which ours is measured beside.
+        Engine(
+            "data-cache",
+            {"data-cache-head": "head", "data-cache-worker": "worker"},
+            module=_TRAINER,
+            crate="pkg/data_cache",
             on_demand=True,
         ),
         # What many check rendered charts with, before a cluster sees them.

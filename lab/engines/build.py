@@ -15,13 +15,10 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from lab.engines import ENGINES, OTHERS, Engine, chosen
 from lab.errors import BuildError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HEARTBEAT_SECONDS = 20
 """How often a long build says that it lives: often enough for a reader, rare enough for a log."""
@@ -68,9 +65,11 @@ def _build(engine: Engine) -> dict[str, float]:
     seconds: dict[str, float] = {}
     if engine.sources.joinpath("go.sum").stat().st_size:
         # With no binary to build, the module alone is wanted and not all that it depends on.
-        wanted = [] if engine.binaries else [engine.module]
+        wanted = [engine.module] if engine.crate or not engine.binaries else []
         seconds[f"{engine.name}-download"] = _go(engine, ["mod", "download", *wanted], "download")
-    for name, package in engine.binaries.items():
+    if engine.crate:
+        seconds |= _build_crate(engine, partial)
+    for name, package in engine.binaries.items() if not engine.crate else ():
         flags = ["-trimpath", "-buildvcs=false", "-v", f"-tags={engine.tags}", _NO_DEBUGGER]
         flags += ["-ldflags", f"-s -w {engine.ldflags}".strip()]
         seconds[name] = _go(engine, ["build", *flags, "-o", str(partial / "bin" / name), package], name)
@@ -82,15 +81,37 @@ def _build(engine: Engine) -> dict[str, float]:
     return seconds
 
 
+def _build_crate(engine: Engine, partial: Path) -> dict[str, float]:
+    """Build a crate of the module as its own lock file says; return its seconds."""
+    # Cargo writes beside what it builds, and Go's cache of modules is read-only.
+    crate, target = partial / "crate", partial / "target"
+    shutil.copytree(_source(engine) / engine.crate, crate, copy_function=shutil.copyfile)
+    for folder in (crate, *filter(Path.is_dir, crate.rglob("*"))):
+        folder.chmod(0o755)
+    names = [flag for binary in engine.binaries.values() for flag in ("--bin", binary)]
+    command = ["cargo", "build", "--release", "--locked", "--target-dir", str(target), *names]
+    seconds = _run(engine, command, engine.name, crate, {})
+    for name, binary in engine.binaries.items():
+        shutil.copy2(target / "release" / binary, partial / "bin" / name)
+    for folder in (crate, target):
+        shutil.rmtree(folder)
+    return {engine.name: seconds}
+
+
 def _go(engine: Engine, arguments: list[str], label: str) -> float:
-    """Run one go command with a heartbeat that counts the packages done; return its seconds."""
+    """Run one go command; return its seconds."""
+    environment = {"CGO_ENABLED": "0", "GOGC": "400", "GOWORK": "off"}
+    return _run(engine, ["go", *arguments], label, engine.sources, environment)
+
+
+def _run(engine: Engine, command: list[str], label: str, folder: Path, environment: dict[str, str]) -> float:
+    """Run one command with a heartbeat that counts the packages done; return its seconds."""
     start = time.monotonic()
-    environment = os.environ | {"CGO_ENABLED": "0", "GOGC": "400", "GOWORK": "off"}
     lines: list[str] = []
     with subprocess.Popen(
-        ["go", *arguments],
-        cwd=engine.sources,
-        env=environment,
+        command,
+        cwd=folder,
+        env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -106,7 +127,7 @@ def _go(engine: Engine, arguments: list[str], label: str) -> float:
     elapsed = round(time.monotonic() - start, 1)
     if process.returncode:
         tail = "".join(lines[-15:])
-        message = f"go {arguments[0]} of {engine.name} ({label}) ended with {process.returncode}:\n{tail}"
+        message = f"{command[0]} {command[1]} of {engine.name} ({label}) ended with {process.returncode}:\n{tail}"
         raise BuildError(message)
     print(f"  {label}: done in {elapsed:.0f} s", flush=True)
     return elapsed
@@ -114,6 +135,15 @@ def _go(engine: Engine, arguments: list[str], label: str) -> float:
 
 def _keep_manifests(engine: Engine, target: Path) -> None:
     """Copy the module's manifests beside the binaries, so that a pruned module cache does not matter."""
+    source = _source(engine)
+    for folder in engine.manifests:
+        shutil.copytree(source / folder, target / folder)
+    for path in target.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _source(engine: Engine) -> Path:
+    """Return the folder of the engine's module in Go's cache."""
     listed = subprocess.run(
         ["go", "mod", "download", "-json", engine.module],
         cwd=engine.sources,
@@ -121,11 +151,7 @@ def _keep_manifests(engine: Engine, target: Path) -> None:
         text=True,
         check=True,
     )
-    source = json.loads(listed.stdout)["Dir"]
-    for folder in engine.manifests:
-        shutil.copytree(f"{source}/{folder}", target / folder)
-    for path in target.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
+    return Path(json.loads(listed.stdout)["Dir"])
 
 
 def main(arguments: list[str]) -> int:

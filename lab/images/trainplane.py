@@ -23,6 +23,7 @@ from lab.images.containerd_root import write_archive
 from lab.paths import REPOSITORY
 
 PROGRAMS: Final = ("operator", "initializers")
+"""What `make image` builds; the data cache's, `cache`, is larger, and built for who names it."""
 OUTPUT: Final = REPOSITORY / "build/image"
 _SOURCES: Final = ("src/trainplane", "runtimes", "images", "pyproject.toml", "README.md", "LICENSE")
 """What wheel and image are made of, beside a program's list of requirements."""

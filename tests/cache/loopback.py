@@ -11,6 +11,7 @@ import numpy as np
 
 from trainplane.cache.head import Head
 from trainplane.cache.opening import Access, HeadLine
+from trainplane.cache.placement import REPLICAS, holders
 from trainplane.cache.reading import Reading, Share
 from trainplane.cache.serving import Door
 from trainplane.cache.sources import reader
@@ -18,7 +19,7 @@ from trainplane.cache.tickets import Signer
 from trainplane.cache.worker import Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from trainplane.cache.manifest import Manifest, Source
@@ -26,15 +27,27 @@ if TYPE_CHECKING:
 KEY = b"a key of thirty-two random bytes"
 
 
+class Laggard(Worker):
+    """A worker that lets callers wait for `lag` seconds."""
+
+    lag = 0.0
+
+    def do_get(self, context: Any, asked: Any) -> Any:
+        """Answer late."""
+        time.sleep(self.lag)
+        return super().do_get(context, asked)
+
+
 class Cluster:
-    """A head and its workers."""
+    """A head and its workers. `skew` says by how many seconds a process's clock is off."""
 
     def __init__(self, manifest: Manifest, root: Path, count: int, env: Mapping[str, str], **door: Any) -> None:
+        self.skew: dict[str, float] = {}
         self.manifest, self._root, self._env, self._door = manifest, root, env, door
         self.signer = Signer(KEY)
         self.access = Access(token=door.get("token", b""), roots=door.get("certificate", b""))
-        self.head = Head(manifest, self.signer, Door(**door))
-        self.workers: dict[str, Worker] = {}
+        self.head = Head(manifest, self.signer, Door(**door), clock=self._clock("head"))
+        self.workers: dict[str, Laggard] = {}
         self._stops: dict[str, threading.Event] = {}
         self._threads: dict[str, threading.Thread] = {}
         for number in range(count):
@@ -46,7 +59,8 @@ class Cluster:
         return f"{scheme}://localhost:{self.head.port}"
 
     def start(self, name: str, port: int = 0) -> None:
-        worker = Worker(name, self.disk(name), self.signer, Door(**{**self._door, "port": port}), env=self._env)
+        door = Door(**{**self._door, "port": port})
+        worker = Laggard(name, self.disk(name), self.signer, door, env=self._env, clock=self._clock(name))
         if self._door.get("certificate"):
             worker.location = f"grpc+tls://localhost:{worker.port}"
         stop = threading.Event()
@@ -68,25 +82,40 @@ class Cluster:
         worker.close()
         return port
 
+    def wait_ended(self, name: str) -> None:
+        """Wait until a worker has ended by itself."""
+        self._threads[name].join(60)
+        assert not self._threads[name].is_alive()
+
     def restart_head(self, manifest: Manifest | None = None) -> None:
         """End the head and begin another on its port, which knows nothing."""
         port = int(self.head.port)
         self.head.shutdown()
-        self.head = Head(manifest or self.manifest, self.signer, Door(**{**self._door, "port": port}))
+        door = Door(**{**self._door, "port": port})
+        self.head = Head(manifest or self.manifest, self.signer, door, clock=self._clock("head"))
 
     def wait_ready(self, seconds: float = 60) -> None:
         """Wait until every row can be had from every worker that should hold it."""
         end = time.monotonic() + seconds
-        count = sum(1 for fragment in self.manifest.fragments if fragment.rows)
         while not (
-            self.head.status.ready
-            and sum(worker.status.held for worker in self.workers.values()) >= count * min(2, len(self.workers))
+            self.head.status.ready and all(self.placed(name) <= worker.held for name, worker in self.workers.items())
         ):
             assert time.monotonic() < end, self.head.status
             time.sleep(0.02)
 
+    def placed(self, name: str) -> set[int]:
+        """Return the fragments that a worker should hold; from when it was alone it may have more."""
+        return {
+            number
+            for number, fragment in enumerate(self.manifest.fragments)
+            if fragment.rows and name in holders(fragment.name, self.workers, REPLICAS)
+        }
+
     def reading(self, rank: int = 0, world: int = 1, part: int = 0, parts: int = 1, **options: Any) -> Reading:
         return Reading(HeadLine(self.address, self.access), Share(rank, world, part, parts), **options)
+
+    def _clock(self, name: str) -> Callable[[], float]:
+        return lambda: time.time() + self.skew.get(name, 0.0)
 
     def close(self) -> None:
         for name in list(self.workers):

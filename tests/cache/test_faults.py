@@ -1,28 +1,23 @@
-"""Every row once, or the cause: whatever breaks while ranks read.
-
-A run draws its faults from its seed: lines to workers that break, workers that end and come back with or without their
-disk, a head that forgets, a rank that dies and goes on where its last checkpoint stood, in another world. What ranks
-had until their last checkpoint and what they have after it must be the dataset.
-"""
+"""Every row once, or the cause: whatever breaks while ranks read."""
 
 from __future__ import annotations
 
-import random
-import shutil
-import threading
 import time
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.cache.loopback import Cluster, cluster
+from tests.cache.faults import ROWS, Run, Site, checked, put, site_over
+from tests.cache.loopback import Cluster, cluster, ids
 from tests.size import sized
 from tests.unit.cache.data import table, write_parquet
 from tests.unit.initializers.versity import BadLine
-from trainplane.cache.errors import CacheError, ChangedError, UnreachableError
+from trainplane.cache import fetching
+from trainplane.cache.errors import ChangedError, UnreachableError
+from trainplane.cache.head import GOOD_FOR
 from trainplane.cache.manifest import Source
 from trainplane.cache.sources import reader
+from trainplane.cache.tickets import LEEWAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,131 +26,82 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from tests.unit.initializers.versity import Store
 
-RUNS = sized(110, full=1000, small=60)
-"""Each with one to three faults: 200 and more in all."""
-COUNTS = (6_000, 3_000, 2_999, 4_001)
-ROWS = sum(COUNTS)
-WORKERS = 3
-FAULTS = ("cut", "worker", "disk", "two workers", "head", "rot", "rank")
+RUNS = sized(210, full=1000, small=60)
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    root = tmp_path_factory.mktemp("cache")
-    write_parquet(root / "data", *COUNTS)
-    source = Source(kind="parquet", location=str(root / "data"), block_bytes=8 << 10)
-    with cluster(source, root / "disks", workers=WORKERS) as running:
+def site(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site_over(store, tmp_path_factory.mktemp("faults")) as running:
         yield running
 
 
-class Run:
-    """One epoch of some ranks, and what happens to them."""
-
-    def __init__(self, cache: Cluster, seed: int) -> None:
-        self._cache, self._seed = cache, seed
-        self._chance = random.Random(seed)  # noqa: S311 no secret
-        self._lines: list[BadLine] = []
-        self.rows: list[int] = []
-        self.repeats = self.failovers = 0
-        self.faults = [self._chance.choice(FAULTS) for _ in range(self._chance.randint(1, 3))]
-
-    def go(self) -> None:
-        """Read an epoch in one world after another, each until a checkpoint, with a fault under each."""
-        state: dict[str, Any] | None = None
-        for fault in self.faults:
-            world = self._chance.randint(1, 3)
-            self._harm(fault)
-            state = self._read(world, state, self._chance.randint(0, 20))
-        self._read(self._chance.randint(1, 3), state, None)
-        self._heal()
-
-    def _read(self, world: int, state: dict[str, Any] | None, steps: int | None) -> dict[str, Any]:
-        """Let all ranks of a world have so many batches, or the rest; return where they stand."""
-        shares: list[list[int]] = [[] for _ in range(world)]
-        states: list[dict[str, Any]] = [{} for _ in range(world)]
-        errors: list[BaseException] = []
-
-        def rank(number: int) -> None:
-            try:
-                with self._cache.reading(
-                    number, world, seed=self._seed, tail="ragged", ahead=4, patience=30
-                ) as reading:
-                    if state is not None:
-                        reading.load_state_dict(state)
-                    for batch in islice(reading.batches(100), steps):
-                        shares[number] += batch["id"].to_pylist()
-                        states[number] = reading.state_dict()
-                    self.repeats += reading.counts.repeats
-                    self.failovers += reading.counts.failovers
-                    states[number] = states[number] or reading.state_dict()
-            except CacheError as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=rank, args=(number,)) for number in range(world)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(100)
-            assert not thread.is_alive(), "a rank is stuck"
-        assert not errors, errors
-        self.rows += chain(*shares)
-        return states[0]
-
-    def _harm(self, fault: str) -> None:
-        self._wait_back()
-        name = self._chance.choice(sorted(self._cache.workers))
-        if fault == "cut":
-            for worker in self._cache.workers.values():
-                line = BadLine(worker.location.replace("grpc://", "http://"), self._chance.randrange(1 << 30))
-                line.budgets = (3_000, 20_000, 60_000, 1 << 40, 1 << 40)
-                self._lines.append(line)
-                line.__enter__()
-                worker.location = line.endpoint.replace("http://", "grpc://")
-        elif fault == "head":
-            self._cache.restart_head()
-        elif fault == "rot":
-            self._cache.stop(name)
-            for path in self._cache.disk(name).rglob("*.arrow"):
-                content = bytearray(path.read_bytes())
-                content[self._chance.randrange(200, len(content) // 2)] ^= 0x55
-                path.write_bytes(content)
-            self._cache.start(name)
-        elif fault in {"worker", "disk", "two workers"}:
-            names = self._chance.sample(sorted(self._cache.workers), 2) if fault == "two workers" else [name]
-            for one in names:
-                self._cache.stop(one)
-                if fault == "disk":
-                    shutil.rmtree(self._cache.disk(one))
-                threading.Timer(self._chance.random() / 4, self._cache.start, (one,)).start()
-
-    def _heal(self) -> None:
-        for line in self._lines:
-            line.__exit__()
-        self._wait_back()
-        for worker in self._cache.workers.values():
-            worker.location = f"grpc://127.0.0.1:{worker.port}"
-        self._cache.wait_ready()
-
-    def _wait_back(self) -> None:
-        """Wait until every worker was begun again."""
-        end = time.monotonic() + 30
-        while len(self._cache.workers) < WORKERS:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
-
-def test_every_row_is_delivered_once_whatever_breaks(cache: Cluster, report: SuiteReport) -> None:
-    lost = repeats = failovers = faults = 0
+@pytest.mark.timeout(sized(300, full=3600))
+def test_every_row_is_delivered_once_whatever_breaks(site: Site, report: SuiteReport) -> None:
+    repeats = failovers = faults = rows = 0
     for seed in range(RUNS):
-        run = Run(cache, seed)
+        run = Run(site, seed)
         run.go()
-        assert sorted(run.rows) == list(range(ROWS)), f"seed {seed}: {run.faults}"
-        lost += ROWS - len(set(run.rows))
+        rows += len(set(run.rows))
         repeats, failovers, faults = repeats + run.repeats, failovers + run.failovers, faults + len(run.faults)
     assert failovers > 0
-    for name, value in (("faults", faults), ("fault_runs", RUNS), ("rows_lost", lost), ("failovers", failovers)):
+    figures = {"faults": faults, "fault_runs": RUNS, "rows_lost": RUNS * ROWS - rows, "failovers": failovers}
+    for name, value in {**figures, "repeated_blocks": repeats}.items():
         report.figure(name, value)
-    report.figure("repeated_blocks", repeats)
+
+
+def test_a_worker_that_never_answers_holds_nobody_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_CALL", 1.0)
+    site.cache.workers["worker-1"].lag = 3.0
+    try:
+        with site.cache.reading(seed=3, ahead=4, patience=60) as reading:
+            assert sorted(ids(reading)) == list(range(ROWS))
+            # Once for each stream, and then it is asked last.
+            assert 0 < reading.counts.failovers <= 4
+    finally:
+        site.heal()
+
+
+def test_nobody_waits_for_ever_when_no_worker_answers(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "_CALL", 0.3)
+    for worker in site.cache.workers.values():
+        worker.lag = 1.0
+    try:
+        began = time.monotonic()
+        with site.cache.reading(ahead=1, patience=1) as reading, pytest.raises(UnreachableError, match="not to be had"):
+            list(reading.batches(100))
+        assert time.monotonic() - began < 30
+    finally:
+        site.heal()
+
+
+def test_a_grant_that_expires_in_mid_epoch_is_made_anew(site: Site) -> None:
+    with site.cache.reading(ahead=2, patience=60) as reading:
+        batches = reading.batches(100)
+        had = checked(next(batches))
+        site.cache.skew = dict.fromkeys(("head", *site.cache.workers), GOOD_FOR + LEEWAY + 60)
+        try:
+            for batch in batches:
+                had += checked(batch)
+        finally:
+            site.heal()
+        assert reading.counts.failovers > 0
+    assert had == list(range(ROWS))
+
+
+def test_a_head_whose_clock_is_off_is_told_to_readers(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "data", 100)
+    source = Source(kind="parquet", location=str(tmp_path / "data"))
+    cache = Cluster(reader(source, {}).plan(source), tmp_path / "disks", 0, {})
+    cache.skew["head"] = -2 * LEEWAY
+    cache.start("worker-0")
+    try:
+        with pytest.raises(UnreachableError, match=r"0 of 1 fragments can be had: the clocks of worker-0 and the head"):
+            cache.reading(patience=2)
+        cache.skew.clear()
+        with cache.reading(patience=60) as reading:
+            assert ids(reading) == list(range(100))
+    finally:
+        cache.close()
 
 
 def test_a_reader_is_told_the_cause_when_nobody_has_a_block(tmp_path: Path) -> None:
@@ -190,15 +136,7 @@ def test_a_file_that_changes_under_the_cache_is_said_and_never_served(tmp_path: 
         cache.close()
 
 
-def put(store: Store, prefix: str, *counts: int, at: Path) -> None:
-    write_parquet(at, *counts)
-    for path in sorted(at.iterdir()):
-        store.bucket.put(f"{prefix}/{path.name}", path.read_bytes())
-
-
 def loaded(store: Store, location: str, root: Path, env: dict[str, str]) -> list[int]:
-    from tests.cache.loopback import ids  # noqa: PLC0415 for this alone
-
     with cluster(Source(kind="parquet", location=location), root, env=env) as cache, cache.reading() as reading:
         return ids(reading)
 

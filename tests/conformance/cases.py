@@ -6,7 +6,7 @@ namespace get names of their own.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Tree = dict[str, Any]
@@ -90,6 +90,8 @@ class Case:
     id: str
     steps: tuple[Step, ...]
     setup: tuple[Tree, ...] = ()
+    shows: tuple[str, ...] = field(default=(), repr=False)
+    """Wanted differences that it is there to show, as `id kind`: were ours as the reference, nothing would differ."""
 
     def __str__(self) -> str:
         return self.id

@@ -22,11 +22,11 @@ _NAMED = re.compile(r"(?:^|\[|, |: |- )((?:spec|metadata)[\w.\[\]=/-]*): ", re.M
 
 @dataclass(frozen=True)
 class Verdict:
-    """What admission said; the words, of a refusal or of warnings, are not compared."""
+    """What admission said, `warned` how often; the words, of a refusal or of warnings, are not compared."""
 
     code: int
     fields: tuple[str, ...] = ()
-    warned: bool = False
+    warned: int = 0
     message: str = ""
 
     @property
@@ -47,6 +47,8 @@ class Difference:
     reference: Any
     ours: Any
     message: str = ""
+    refused: frozenset[int] = frozenset()
+    """Earlier steps that both sides refused: they changed nothing."""
 
     def __str__(self) -> str:
         label = self.step.label if self.step else "setup"
@@ -57,20 +59,25 @@ class Difference:
 
 
 def verdict(answer: Answer) -> Verdict:
-    """Return what an answer decides: code, the fields it names, whether it warns.
+    """Return what an answer decides: code, the fields it names, how often it warns.
 
     The schema's refusals list causes; so may a webhook's. The reference's webhook has a sentence alone, whose fields
     stand before a colon.
     """
-    warned = bool(answer.warnings)
+    warned = len(answer.warnings)
     if answer.code < 400:
         return Verdict(answer.code, warned=warned, message="\n".join(answer.warnings))
     message = str(answer.body.get("message", ""))
     causes = (answer.body.get("details") or {}).get("causes") or []
     fields = [cause["field"] for cause in causes if cause.get("field") not in (None, "", _ROOT)]
     if not causes:
-        fields = _NAMED.findall(_DENIED.sub("", message))
+        fields = named_fields(message)
     return Verdict(answer.code, tuple(sorted(set(fields))), warned, message)
+
+
+def named_fields(message: str) -> list[str]:
+    """Return the fields that a refusal names before a colon."""
+    return _NAMED.findall(_DENIED.sub("", message))
 
 
 def verdict_differences(reference: Verdict, ours: Verdict) -> list[tuple[str, Any, Any]]:

@@ -12,18 +12,32 @@ from lab.cluster import Cluster
 from tests.conformance import gangs
 from tests.conformance.differences import explain
 from tests.conformance.drive import Drive
+from tests.conformance.mutation.recording import Recorder
 from tests.conformance.side import Side
+from tests.conformance.written import DEADLINES, WRITTEN
+from tests.day import seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.conformance.drive import Run
 
 QPS = 5000.0
 """The limits of both operators are lifted: they are compared here, not measured."""
 
 
+def pytest_report_header() -> str:
+    """Say how to run the same again."""
+    return f"conformance: SEED={seed()} make conformance drives these generated cases again, with CASES=1,2 some alone"
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the takeover come first: its cluster ends with it, so that no more than two are up at once."""
-    items.sort(key=lambda item: item.path.name != "test_takeover.py")
+    """Let the takeover come first: its cluster ends with it, so that no more than two are up at once.
+
+    Faults come last: they are planted in the operator that all others compare.
+    """
+    places = {"test_takeover.py": 0, "test_planted.py": 2}
+    items.sort(key=lambda item: places.get(item.path.name, 1))
 
 
 @pytest.fixture(scope="session")
@@ -61,9 +75,27 @@ def itself(reference_cluster: Cluster) -> Iterator[Drive]:
 
 
 @pytest.fixture(scope="session")
-def drive(reference_cluster: Cluster, our_cluster: Cluster) -> Iterator[Drive]:
+def recorder(reference_cluster: Cluster) -> Recorder:
+    """Return the side of the reference, which keeps what it says for the faults that are planted later."""
+    return Recorder(reference_cluster, "reference", prefix="rc")
+
+
+@pytest.fixture(scope="session")
+def drive(recorder: Recorder, our_cluster: Cluster) -> Iterator[Drive]:
     """Return a drive that compares the reference with ours."""
-    sides = Side(reference_cluster, "reference", prefix="rc"), Side(our_cluster, "ours", prefix="ou")
-    drive = Drive(*sides, is_expected=lambda found: explain(found) is not None)
+    ours = Side(our_cluster, "ours", prefix="ou")
+    drive = Drive(recorder, ours, is_expected=lambda found: explain(found) is not None)
     yield drive
     drive.close()
+
+
+@pytest.fixture(scope="session")
+def written_runs(drive: Drive) -> list[Run]:
+    """Return what was found of the written cases."""
+    return drive.run(WRITTEN)
+
+
+@pytest.fixture(scope="session")
+def deadline_runs(drive: Drive) -> list[Run]:
+    """Return what was found of the cases that wait for a deadline."""
+    return drive.run(DEADLINES)

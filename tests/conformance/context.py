@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance.cases import Change, Create, Remove, Report, Step, Tree
+from tests.conformance.documents import ANCESTOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from tests.conformance.compare import Difference
 
 KUEUE = "kueue.x-k8s.io/manager"
+EDITABLE = ("nodeSelector", "tolerations", "schedulingGates")
+"""What JobSet lets a suspended job change of its pods, beside their labels and annotations."""
 _CHANGEABLE = re.compile(
     r"(spec\.replicatedJobs\.template\.spec\.template\.)?metadata(\.(labels|annotations)\b.*)?"
     r"|spec\.replicatedJobs\.template\.spec\.template\.spec\.(nodeSelector|tolerations|schedulingGates)\b.*"
@@ -55,18 +58,77 @@ def entry(found: Difference, field: str) -> str:
     return (match[1] or match[2]) if match else ""
 
 
+def in_node(found: Difference, field: str) -> bool:
+    """Tell if a difference is one of a field of the first container that trains, or of an entry of it."""
+    if not (within(found, "JobSet") and re.search(rf"template\.spec\.containers\.{field}\b", plain(found.path))):
+        return False
+    where = (entry(found, "replicatedJobs"), entry(found, "containers"))
+    return where in [(name, "node") for name in training(found.case)[:1]]
+
+
+def keys(found: Difference, field: str) -> set[str]:
+    """Return the keys of a list's entries that a difference of ownership is about."""
+    rest = found.path.partition(f".f:{field}")[2]
+    if rest:
+        return {match[0] for match in [re.search(r"k:\{[^}]*}", rest)] if match}
+    return {key for key in found.ours if key != "."} if isinstance(found.ours, dict) else set()
+
+
 # -- documents --------------------------------------------------------------------------------------------------------
 
 
 def runtime(case: Case) -> Tree:
-    """Return the case's runtime."""
-    return next((document for document in case.setup if document["kind"].endswith("TrainingRuntime")), {})
+    """Return the case's runtime, set up or created by a step."""
+    documents = (*case.setup, *(step.document for step in case.steps if isinstance(step, Create)))
+    return next((document for document in documents if document["kind"].endswith("TrainingRuntime")), {})
 
 
 def job(case: Case) -> Tree:
     """Return the TrainJob as the case creates it."""
     documents = (step.document for step in case.steps if isinstance(step, Create))
     return next((document for document in documents if document["kind"] == "TrainJob"), {})
+
+
+def spec(case: Case) -> Tree:
+    """Return the spec of the TrainJob as the case creates it, or an empty one."""
+    found: Tree = job(case).get("spec", {})
+    return found
+
+
+def trainer(case: Case) -> Tree:
+    """Return the `trainer` of the TrainJob, or an empty one."""
+    found: Tree = spec(case).get("trainer") or {}
+    return found
+
+
+def has_trainer(case: Case) -> bool:
+    """Tell if the TrainJob has a `trainer`, be it an empty one."""
+    return spec(case).get("trainer") is not None
+
+
+def policy(case: Case) -> Tree:
+    """Return the runtime's `mlPolicy`, or an empty one."""
+    found: Tree = runtime(case).get("spec", {}).get("mlPolicy") or {}
+    return found
+
+
+def nodes(case: Case) -> int:
+    """Return how many nodes a job has whose framework counts them by the policy."""
+    return int(trainer(case).get("numNodes") or policy(case).get("numNodes", 1))
+
+
+def address(case: Case) -> str:
+    """Return where the first node is reached."""
+    name = job(case)["metadata"]["name"]
+    network = runtime(case)["spec"]["template"]["spec"].get("network", {})
+    return f"{name}-{[*training(case), 'node'][0]}-0-0.{network.get('subdomain', name)}"
+
+
+def node(case: Case) -> Tree:
+    """Return the runtime's container that trains, or an empty one."""
+    names, templates = [*training(case)[:1], "node"], pods(case)
+    found = [one for name in names if name in templates for one in templates[name]["spec"]["containers"]]
+    return next((one for one in found if one["name"] == "node"), {})
 
 
 def is_torch(case: Case) -> bool:
@@ -77,6 +139,17 @@ def is_torch(case: Case) -> bool:
 def pods(case: Case) -> dict[str, Tree]:
     """Return the pod template of each replicated job of the runtime."""
     return _pods(runtime(case).get("spec", {}))
+
+
+def ancestor(job: Tree) -> str:
+    """Return which step of a training a replicated job is labelled as."""
+    return str(job["template"].get("metadata", {}).get("labels", {}).get(ANCESTOR, ""))
+
+
+def training(case: Case) -> list[str]:
+    """Return the replicated jobs of the runtime that train."""
+    jobs = runtime(case).get("spec", {}).get("template", {}).get("spec", {}).get("replicatedJobs", ())
+    return [job["name"] for job in jobs if ancestor(job) == "trainer"]
 
 
 def containers(case: Case) -> list[Tree]:
@@ -101,13 +174,39 @@ def kind(step: Step | None) -> str:
 
 
 def before(found: Difference) -> tuple[Step, ...]:
-    """Return the steps before the one at which the difference appeared."""
-    return found.case.steps[: max(found.number, 0)]
+    """Return the steps before the one at which the difference appeared, without those that both sides refused."""
+    return _taken(found, max(found.number, 0))
 
 
 def so_far(found: Difference) -> tuple[Step, ...]:
-    """Return the steps up to the one at which the difference appeared."""
-    return found.case.steps[: found.number + 1]
+    """Return the steps up to the one at which the difference appeared, without those that both sides refused."""
+    return _taken(found, found.number + 1)
+
+
+def _taken(found: Difference, end: int) -> tuple[Step, ...]:
+    return tuple(step for number, step in enumerate(found.case.steps[:end]) if number not in found.refused)
+
+
+def stored(found: Difference, *, before: bool = False) -> Tree:
+    """Return the TrainJob as it was written, edits included: with the step of the difference, or before it."""
+    tree = job(found.case)
+    for step in _taken(found, found.number + (not before)):
+        if isinstance(step, Change) and step.kind == "TrainJob" and isinstance(step.patch, dict):
+            tree = merged(tree, step.patch)
+    return tree
+
+
+def merged(tree: Any, patch: Any) -> Any:
+    """Return a tree with a merge patch (RFC 7386) applied."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(tree) if isinstance(tree, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
 
 
 def has_reported(found: Difference, *conditions: str) -> bool:
@@ -125,10 +224,28 @@ def has_removed(found: Difference, kind: str) -> bool:
     return any(isinstance(step, Remove) and step.kind == kind for step in so_far(found))
 
 
+def said_of_suspend(found: Difference) -> list[bool]:
+    """Return what was said of `suspend`, by the TrainJob and its edits so far, in order."""
+    given = [said_by(step) for step in so_far(found)]
+    return [suspend for suspend in given if suspend is not None]
+
+
+def said_by(step: Step) -> bool | None:
+    """Return what a step says of a TrainJob's `suspend`, if it does."""
+    suspend: bool | None = _body(step).get("spec", {}).get("suspend") if kind(step) == "TrainJob" else None
+    return suspend
+
+
 def patches(found: Difference) -> list[list[Tree]]:
     """Return the TrainJob's patches after each step that gave some; the last are in force."""
     given = [_body(step).get("spec", {}) for step in so_far(found) if kind(step) == "TrainJob"]
     return [spec["runtimePatches"] or [] for spec in given if "runtimePatches" in spec]
+
+
+def says_something(entry: Tree) -> bool:
+    """Tell if an entry of `runtimePatches` changes anything."""
+    template = entry["trainingRuntimeSpec"].get("template", {})
+    return bool(template.get("metadata") or template.get("spec", {}).get("replicatedJobs"))
 
 
 def patched_pods(entries: list[Tree]) -> list[tuple[str, Tree]]:

@@ -136,6 +136,7 @@ CONDITIONS = (
             RESUME,
         ),
         (runtime(),),
+        shows=("ended-is-not-suspended TrainJob",),
     ),
     Case(
         "JobSet of a running job deleted: made anew",
@@ -156,6 +157,7 @@ CONDITIONS = (
         "JobSet of a failed job deleted",
         (Create(train_job()), reported(counts(failed=1), conditions=(FAILED,)), Remove("JobSet")),
         (runtime(),),
+        shows=("failed-is-final JobSet",),
     ),
     Case(
         "a running JobSet edited by hand stays as it is",
@@ -191,6 +193,7 @@ CONDITIONS = (
                 "spec": runtime()["spec"]["template"]["spec"],
             },
         ),
+        shows=("foreign-jobset ConfigMap",),
     ),
 )
 

@@ -9,8 +9,21 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.conformance import framework_differences, gang_differences, mpi_differences, rendered
+from tests.conformance import (
+    controller_differences,
+    flux_differences,
+    framework_differences,
+    gang_differences,
+    mpi_differences,
+    ports,
+    refusals,
+    rendered,
+    torch_differences,
+    warned,
+)
 from tests.conformance import predicates as it
+from tests.conformance.refusals import refused
+from tests.conformance.warned import warns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -50,13 +63,14 @@ WORDS = (
         "`trainplane.dev/replaced-by` does, for a TrainingRuntime edited into what would be refused, for a patch of "
         "`name` or `finalizers`",
         "the reference warns for ClusterTrainingRuntimes alone and lets the rest pass in silence (§11.12, 26)",
-        it.warns_alone,
+        warns(warned.DEPRECATED, warned.WRONG, warned.VAIN),
     ),
-)
-
-_NO_POD = (
-    "is no (key|value|name)|have no volume|resourceClaims|must be (Equal|Exists|NoSchedule|NoExecute|Never)|one source"
-    "|has no image|would have [^:]* of|wants both to be equal|two volumes are mounted"
+    Declared(
+        "told-of-spec",
+        "no warning of a deprecated runtime for an edit that leaves a TrainJob's `spec` as it is",
+        "controllers write labels and finalizers, and can do nothing about it; whoever writes the spec is told",
+        warned.is_untold,
+    ),
 )
 
 ADMISSION = (
@@ -64,7 +78,7 @@ ADMISSION = (
         "ghost-target",
         "403 for a patch of a job or container that the runtime does not have, or has as the other kind of container",
         "the reference merges before it looks, so the check cannot fail and the job never starts (§11.1, 12)",
-        it.refused("spec.runtimePatches", saying="has no|init container"),
+        refused(refusals.ghosts),
     ),
     Declared(
         "runtime-gone",
@@ -76,37 +90,37 @@ ADMISSION = (
         "fixed-means-fixed",
         "403 when `trainer`, `initializer`, `activeDeadlineSeconds` or a fixed field of a patch is added or removed",
         "rules of the schema do not see it; the job would not be what its spec says, or never apply again (§11.10)",
-        it.refused("spec", saying="cannot be (added|removed)"),
+        refused(refusals.fixed),
     ),
     Declared(
         "jobset-fixed",
         "403 for an edit of a suspended job's patches that JobSet refuses",
         "the reference accepts it and then fails at every reconcile (§11.11)",
-        it.refused("spec.runtimePatches", saying="JobSet is there already"),
+        refused(refusals.frozen),
     ),
     Declared(
         "long-names",
         "403 for a name that is too long for the pods it becomes",
         "the reference accepts it, and no pod is ever made (§11.18)",
-        it.refused("metadata.name", saying="too long"),
+        refused(refusals.long_names),
     ),
     Declared(
         "numbers",
         "403 for `numNodes` below 1, and for `numProcPerNode` below 1 with Torch and MPI",
         "the reference's main branch refuses them too; v2.3 runs something else in silence",
-        it.refused("spec.trainer.num(Nodes|ProcPerNode)", saying="or more"),
+        refused(refusals.numbers),
     ),
     Declared(
         "too-many-pods",
         "403 for more pods than a TrainJob may have, 32,768 unless an admin says otherwise, 422 above 100,000 nodes",
         "one TrainJob must not take the memory of whoever lists its nodes; Kubernetes runs no Job of more than 100,000",
-        it.refused("spec.trainer.numNodes", saying="podsPerTrainJob"),
+        refused(refusals.too_many),
     ),
     Declared(
         "requests-over-limits",
         "403 for `resourcesPerNode` that, with the runtime's, request more than the limit",
         "no pod may have them, and the reference's job waits for ever (§11.15)",
-        it.refused("spec.trainer.resourcesPerNode", saying="be limited to"),
+        refused(refusals.over_limits),
     ),
     Declared(
         "no-mount-needed",
@@ -118,7 +132,7 @@ ADMISSION = (
         "no-such-claim",
         "403 for a `pvc://` URI whose claim can be none of that name",
         "the reference accepts any scheme, and its initializer ends with an error",
-        it.refused(r"spec.initializer.\w+.storageUri", saying="cannot be the name of a claim"),
+        refused(refusals.claims),
     ),
     Declared(
         "nothing-added",
@@ -130,7 +144,7 @@ ADMISSION = (
         "said-twice",
         "403 for a patch that mounts two volumes at one path of a container",
         "one of them would be lost; the reference accepts the TrainJob, and then fails at every reconcile (§11.12)",
-        it.refused("spec.runtimePatches", saying="is there twice"),
+        refused(refusals.twice),
     ),
     Declared(
         "patched-as-written",
@@ -144,32 +158,32 @@ ADMISSION = (
         "403 for an edit of a runtime that changes the pods of unfinished TrainJobs that Kueue counts, and for its "
         "deletion",
         "Kueue reads the runtime as it stands: it would stop a job that runs, or never give back its quota",
-        it.refused("spec|metadata.name", saying="while Kueue counts by it"),
+        refused(refusals.counted_runtimes),
     ),
     Declared(
         "no-such-pod",
         "403 for a TrainJob of which the API server would refuse every Job: mounts of volumes that are not there, "
         "labels, tolerations, devices by halves or with unequal sides",
         "the reference accepts it, JobSet tries for ever, the queue holds quota, and nobody is told",
-        it.refused("spec", saying=_NO_POD),
+        refused(refusals.impossible_pods),
     ),
     Declared(
         "unheard-trainer",
         "403 for a `spec.trainer` on a runtime that has no container for it",
         "the reference drops image, command, resources and nodes without a word, and runs the runtime's default",
-        it.refused("spec.trainer", saying="would have no effect"),
+        refused(refusals.unheard),
     ),
     Declared(
         "lost-jobs",
         "403 for a runtime whose `dependsOn`, `successPolicy` or `failurePolicy` names a job that it does not have",
         "JobSet refuses every JobSet of it",
-        it.refused("spec.template.spec", saying="there is no job|is no job that stands before"),
+        refused(refusals.lost_jobs),
     ),
     Declared(
         "cannot-be-counted",
         "403 for a queued TrainJob with `resourcesPerNode` whose training containers have different amounts beside it",
         "Kueue takes `resourcesPerNode` for all that each has, and would count less than runs",
-        it.refused("spec.trainer.resourcesPerNode", saying="cannot be counted"),
+        refused(refusals.uncountable),
     ),
     Declared(
         "kueues-own",
@@ -182,13 +196,13 @@ ADMISSION = (
         "runtime-used",
         "a warning for the deletion of a runtime that unfinished TrainJobs use",
         "they go on with their snapshots, but no new TrainJob can use it",
-        it.warns("this runtime is used by"),
+        warns(warned.USED),
     ),
     Declared(
         "nothing-to-run",
         "a warning for a new TrainJob where neither it nor its runtime has a command or arguments",
         "it is Complete in seconds and has trained nothing, since images of frameworks start a shell",
-        it.warns("says what to run"),
+        warns(warned.NOTHING),
     ),
     Declared(
         "mpi-spellings",
@@ -209,19 +223,19 @@ RENDERING = (
         "torch-without-trainer",
         "`PET_*` and `MASTER_*` variables and the port also without `spec.trainer`",
         "a runtime's nodes belong together whatever the TrainJob adds; the reference's pods train alone (§11.14)",
-        rendered.is_torch_without_trainer,
+        torch_differences.is_torch_without_trainer,
     ),
     Declared(
         "torchrun",
         "`torchrun` is the command of a Torch job that gives `args`, where neither it nor its runtime gives a command",
         "the documents promise it; the reference runs the image's own program, which most images have as a shell",
-        rendered.runs_torchrun,
+        torch_differences.runs_torchrun,
     ),
     Declared(
         "master",
         "`MASTER_ADDR` and `MASTER_PORT` beside the `PET_*` variables, unless the TrainJob or its runtime sets them",
         "the documents promise it, and processes that torchrun does not start look there; its children get its own",
-        rendered.knows_master,
+        torch_differences.knows_master,
     ),
     Declared(
         "claim-mounted",
@@ -235,19 +249,20 @@ RENDERING = (
         "the TrainJob asks for CPUs; "
         "for TPUs, Neuron devices and Gaudis it is their number",
         "the reference counts CPUs there, on a pod that has an accelerator (§11.15)",
-        rendered.counts_accelerators,
+        torch_differences.counts_accelerators,
     ),
     Declared(
         "ports-kept",
         "the Torch port is added beside a runtime's unnamed port, and a port 29500 of the runtime keeps its name",
-        "the reference replaces them, and can make no JobSet of a runtime with two such ports (§11.13)",
-        rendered.keeps_port,
+        "the reference replaces them, and of a runtime with two such ports can make no JobSet, and perhaps nothing "
+        "that comes with it (§11.13)",
+        ports.keeps,
     ),
     Declared(
         "subdomain",
         "`PET_MASTER_ADDR` follows the runtime's `network.subdomain`",
         "the reference's address does not resolve there (§11.16)",
-        rendered.follows_subdomain,
+        torch_differences.follows_subdomain,
     ),
     Declared(
         "volume-replaced",
@@ -320,95 +335,7 @@ RENDERING = (
     ),
 )
 
-CONTROLLER = (
-    Declared(
-        "failed-is-final",
-        "a failed job stays failed: its JobSet is not made anew when a TTL removes it, nor suspended, resumed or "
-        "patched",
-        "v2.3 forgets the failure and trains again; its main branch has it as ours (§12)",
-        it.is_failed_for_good,
-    ),
-    Declared(
-        "ended-is-not-suspended",
-        "a job that has ended gets no Suspended condition",
-        "it has no pods to suspend, and `kubectl get` would call a completed job Suspended",
-        it.has_ended,
-    ),
-    Declared(
-        "runs-unconditionally",
-        "after a resume Suspended is False until pods are ready, and then goes, unless a deadline counts from it",
-        "the official SDK takes a TrainJob with any condition for one that does not run",
-        it.runs_unconditionally,
-    ),
-    Declared(
-        "ttl-when-told",
-        "a JobSet gets its runtime's `ttlSecondsAfterFinished` when its job's end is told, not before",
-        "a JobSet that goes before anybody saw its end would be made again: the reference trains twice if it was down "
-        "for that long",
-        it.holds_ttl,
-    ),
-    Declared(
-        "snapshot-created",
-        "the snapshot is created once, and no apply owns it",
-        "a forced apply would take over a ConfigMap that somebody else made; the reference applies it only when there "
-        "is none, so it never misses the ownership",
-        it.is_created_snapshot,
-    ),
-    Declared(
-        "snapshot-immutable",
-        "the snapshot is `immutable`: 422 for an edit of it",
-        "what a job runs is not its author's to change once Kueue has counted it (§11.23)",
-        it.is_immutable_snapshot,
-    ),
-    Declared(
-        "added-status",
-        "`status.runtimeDigest`, `phase`, `reason`, `nodesReady` and `timeline`, with the first other word of the "
-        "status or some seconds after it",
-        "see above: fields that are ours",
-        it.is_added_status,
-    ),
-    Declared(
-        "held-counts",
-        "`status.jobsStatus` of a job that is held back does not say that its Jobs are suspended",
-        "the condition Suspended says it; a write for each job that waits would be what a queue of thousands costs",
-        it.is_held_count,
-    ),
-    Declared(
-        "snapshot-unwatched",
-        "a snapshot that somebody deletes does not come back; the job goes on with the runtime that it began with as "
-        "long as that is known, by the operator's memory or since it has not changed, and else fails, "
-        "`RuntimeSnapshotMissing`",
-        "the reference takes the runtime as it is by then, and the job becomes another one; watching every ConfigMap "
-        "of the cluster costs its memory and the right to read them (§11.32)",
-        it.is_deleted_snapshot,
-    ),
-    Declared(
-        "objects-unwatched",
-        "a job's Secret, ConfigMap or PodGroup that somebody deletes, or a group that somebody edits, is put right "
-        "when the job is next resumed or changed while suspended, not at once",
-        "watching every Secret of the cluster costs more, and a PodGroup's CRD may come after the operator (§11.32)",
-        it.is_unwatched,
-    ),
-    Declared(
-        "foreign-jobset",
-        "no snapshot while the JobSet's name is taken by another's JobSet",
-        "nothing is begun that cannot go on",
-        it.has_foreign_jobset,
-    ),
-    Declared(
-        "foreign-keys",
-        "nothing is made for an MPI or Flux job while its Secret's name is taken by one that it does not control",
-        "whoever made that Secret knows the keys to the job's nodes; the reference takes any of the name",
-        it.has_foreign_keys,
-    ),
-    Declared(
-        "emptied-metadata",
-        "patches whose pod labels and annotations are all taken back reach the JobSet",
-        "the reference's apply leaves `metadata: null`, which the API server refuses: Kueue's preempted job keeps the "
-        "old node selector",
-        it.has_emptied_metadata,
-    ),
-)
+CONTROLLER = tuple(Declared(*row) for row in controller_differences.ROWS)
 
 
 def _of(cases: Callable[[Case], bool], rows: Iterable[tuple[str, str, str, Judge]]) -> tuple[Declared, ...]:
@@ -422,6 +349,7 @@ def _of(cases: Callable[[Case], bool], rows: Iterable[tuple[str, str, str, Judge
 
 FRAMEWORKS = (
     *_of(framework_differences.is_of_framework, framework_differences.ROWS),
+    *_of(flux_differences.is_of_flux, flux_differences.ROWS),
     *_of(mpi_differences.is_of_mpi, mpi_differences.ROWS),
 )
 GANGS = _of(gang_differences.has_gang, gang_differences.ROWS)

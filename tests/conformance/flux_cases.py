@@ -78,6 +78,11 @@ OBJECTS = (
         (flux(replicated_job(containers=[container(command=["lmp"], args=["-v"])])),),
     ),
     Case(
+        "Flux with the runtime's args, and words that a shell would split",
+        (Create(train_job(trainer={"numNodes": 2})),),
+        (flux(replicated_job(containers=[container(command=["sh", "-c", "echo a b"], args=["-v"])])),),
+    ),
+    Case(
         "Flux with settings of the runtime and of the user",
         (
             Create(

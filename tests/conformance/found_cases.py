@@ -10,6 +10,7 @@ from tests.conformance.documents import (
     RESUME,
     container,
     counts,
+    env,
     patch,
     patch_job,
     replicated_job,
@@ -285,6 +286,33 @@ REAL = (
 )
 
 ENDS = (
+    Case("a resumed job whose JobSet goes", (Create(train_job(suspend=True)), RESUME, Remove("JobSet")), (runtime(),)),
+    Case(
+        "a job that runs once it is resumed, and whose JobSet goes",
+        (Create(train_job(suspend=True)), RESUME, reported(counts(ready=1)), Remove("JobSet")),
+        (runtime(),),
+    ),
+    Case(
+        "a job that failed while it was suspended, and is resumed",
+        (
+            Create(train_job(suspend=True)),
+            reported(counts(failed=1), conditions=(FAILED,)),
+            RESUME,
+            Remove("JobSet"),
+            Change({"spec": {"suspend": True}}),
+        ),
+        (runtime(),),
+    ),
+    Case(
+        "a port of another protocol beside Torch's",
+        (Create(train_job(trainer={"image": "test:trainjob"})),),
+        (torch(replicated_job(containers=[container(ports=[{"containerPort": 29500, "protocol": "UDP"}])])),),
+    ),
+    Case(
+        "variables that refer to others",
+        (Create(train_job(trainer={"env": env(Z="z", A="$(Z)", B="$(C)", C="c")})),),
+        (torch(replicated_job(containers=[container(env=env(C="$(Y)", Y="y"))])),),
+    ),
     Case(
         "a failed job is patched and resumed",
         (

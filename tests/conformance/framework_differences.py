@@ -1,4 +1,4 @@
-"""Differences that we want in JAX, XGBoost and Flux. Rows of `Declared`: id, what, reason, predicate.
+"""Differences that we want in JAX and XGBoost. Rows of `Declared`: id, what, reason, predicate.
 
 Each predicate asks for the cause in the case's documents, not only for the place, or it would hide faults.
 """
@@ -6,41 +6,30 @@ Each predicate asks for the cause in the case's documents, not only for the plac
 from __future__ import annotations
 
 import re
-import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.conformance import context as it
+from tests.conformance import ports, variables, warned
 from tests.conformance.compare import ABSENT
+from trainplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Case, Tree
     from tests.conformance.compare import Difference
 
 _PORT = "29500"
-_PREFIXES = {"jax": "JAX_", "xgboost": "DMLC_"}
+_MEETING = ("jax", "xgboost")
 _ADDRESSES = ("JAX_COORDINATOR_ADDRESS", "DMLC_TRACKER_URI")
-_SCRIPTS = ("data.init.sh", "data.entrypoint.sh")
 
 
 def _framework(case: Case) -> str:
     policy = it.runtime(case).get("spec", {}).get("mlPolicy") or {}
-    return next((name for name in ("jax", "xgboost", "flux") if name in policy), "")
+    return next((name for name in _MEETING if name in policy), "")
 
 
 def is_of_framework(case: Case) -> bool:
-    """Return whether a case is about a runtime of JAX, XGBoost or Flux."""
+    """Return whether a case is about a runtime of JAX or XGBoost."""
     return bool(_framework(case))
-
-
-def _trainer(case: Case) -> Tree:
-    trainer: Tree = it.job(case).get("spec", {}).get("trainer") or {}
-    return trainer
-
-
-def _number(found: Difference) -> str:
-    """Return the port that the runtime's annotation sets, or the usual one."""
-    annotations = it.runtime(found.case)["metadata"].get("annotations") or {}
-    return str(annotations.get("trainer.kubeflow.org/port", _PORT))
 
 
 # -- JAX and XGBoost --------------------------------------------------------------------------------------------------
@@ -48,17 +37,19 @@ def _number(found: Difference) -> str:
 
 def has_no_trainer(found: Difference) -> bool:
     """Match the variables and the port of a job without `spec.trainer`, and their ownership."""
-    prefix = _PREFIXES.get(_framework(found.case))
-    if prefix is None or "trainer" in it.job(found.case)["spec"] or found.reference != ABSENT:
+    if it.has_trainer(found.case):
         return False
-    if it.is_owned(found):
-        keys = [key for key in found.ours if key != "."]
-        if found.path.endswith(".f:env"):
-            return all(key.startswith(f'k:{{"name":"{prefix}') for key in keys)
-        return found.path.endswith(".f:ports") and all(f'"containerPort":{_PORT}' in key for key in keys)
-    if it.of_container(found, "env"):
-        return all(entry["name"].startswith(prefix) for entry in found.ours)
-    return it.of_container(found, "ports") and [str(entry["containerPort"]) for entry in found.ours] == [_PORT]
+    return ports.adds(found) or variables.adds(found, _variables(found.case))
+
+
+def _variables(case: Case) -> dict[str, Tree]:
+    """Return the variables of ours in a node's container."""
+    address, port = it.address(case), str(ports.number(case))
+    if _framework(case) == "jax":
+        values = {"JAX_COORDINATOR_ADDRESS": f"{address}:{port}", "JAX_NUM_PROCESSES": str(it.nodes(case))}
+        return variables.given(values, rank="JAX_PROCESS_ID")
+    workers = {"DMLC_NUM_WORKER": str(it.nodes(case) * _workers(case))}
+    return variables.given(workers | {"DMLC_TRACKER_URI": address, "DMLC_TRACKER_PORT": port}, rank="DMLC_TASK_ID")
 
 
 def follows_first_node(found: Difference) -> bool:
@@ -76,8 +67,8 @@ def follows_first_node(found: Difference) -> bool:
 
 def has_port_set(found: Difference) -> bool:
     """Match the port that the runtime's annotation sets, wherever it stands."""
-    number = _number(found)
-    if number == _PORT or _framework(found.case) not in _PREFIXES:
+    number = str(ports.number(found.case))
+    if number == _PORT or _framework(found.case) not in _MEETING:
         return False
     if it.is_owned(found):
         theirs, ours = (f'k:{{"containerPort":{port},' in found.path for port in (_PORT, number))
@@ -92,74 +83,23 @@ def counts_workers(found: Difference) -> bool:
     """Match the number of workers where the TrainJob says it, or where GPUs are not plainly those of the TrainJob."""
     if not (it.of_container(found, "env.value") and it.entry(found, "env") == "DMLC_NUM_WORKER"):
         return False
-    trainer = _trainer(found.case)
-    nodes = int(trainer.get("numNodes", it.runtime(found.case)["spec"]["mlPolicy"].get("numNodes", 1)))
-    said = trainer.get("numProcPerNode")
-    if said is not None:
-        return bool(found.ours == str(nodes * said))
-    given: Tree = {}
-    for one in (*it.containers(found.case), {"resources": trainer.get("resourcesPerNode", {})}):
-        given |= one.get("resources", {}).get("limits", {})
-    gpus = sum(int(amount) for name, amount in given.items() if re.search(r"/(gpu$|mig-)", name))
-    return gpus > 0 and found.reference == str(nodes) and found.ours == str(nodes * gpus)
+    nodes = it.nodes(found.case)
+    asked = it.trainer(found.case).get("resourcesPerNode")
+    theirs = _gpus(it.node(found.case).get("resources", {}) if asked is None else asked, r"gpu") or 1
+    return (found.reference, found.ours) == (str(nodes * theirs), str(nodes * _workers(found.case)))
 
 
-def warns_of_processes(found: Difference) -> bool:
-    """Match our warning that JAX has one process on a node."""
-    is_jax = _framework(found.case) == "jax" and _trainer(found.case).get("numProcPerNode", 1) > 1
-    return is_jax and (found.place, found.path, found.ours) == ("verdict", "warned", True)
+def _workers(case: Case) -> int:
+    """Return how many workers a node has: as the TrainJob says, else one for each GPU or slice of one."""
+    given, asked = it.node(case).get("resources", {}), it.trainer(case).get("resourcesPerNode") or {}
+    merged = {side: {**given.get(side, {}), **asked.get(side, {})} for side in ("requests", "limits")}
+    return int(it.trainer(case).get("numProcPerNode") or _gpus(merged, r"/(gpu$|mig-)") or 1)
 
 
-# -- Flux -------------------------------------------------------------------------------------------------------------
-
-
-def _is_flux(found: Difference) -> bool:
-    return _framework(found.case) == "flux"
-
-
-def has_own_scripts(found: Difference) -> bool:
-    """Match the text of a script that both have."""
-    is_script = found.place.endswith("-flux-entrypoint") and found.path in _SCRIPTS
-    return _is_flux(found) and is_script and ABSENT not in (found.reference, found.ours)
-
-
-def has_drawn_key(found: Difference) -> bool:
-    """Match another certificate of the same name, which no apply owns."""
-    if not (_is_flux(found) and found.place.endswith("-flux-curve")):
-        return False
-    return found.path == "data.curve.cert" or (found.path == "owned" and found.ours == ABSENT)
-
-
-def may_write_memory(found: Difference) -> bool:
-    """Match the shared memory that the reference lets nobody write to."""
-    is_memory = "shared-memory" in found.path or "/dev/shm" in found.path
-    return _is_flux(found) and is_memory and found.path.endswith("readOnly") and found.ours == ABSENT
-
-
-def keeps_words(found: Difference) -> bool:
-    """Match the command as one line that a shell takes apart into its words, and the runtime's args in it."""
-    if not (_is_flux(found) and it.within(found, "JobSet")):
-        return False
-    words = _words(found.case)
-    if re.search(r"containers\.args$", it.plain(found.path)):
-        return found.ours == ABSENT and "args" not in _trainer(found.case)
-    if not found.path.endswith("command[2]"):
-        return False
-    return shlex.split(found.ours) == words and found.ours != found.reference
-
-
-def _words(case: Case) -> list[Any]:
-    node = next(one for one in it.containers(case) if one["name"] == "node")
-    trainer = _trainer(case)
-    both = [trainer.get(key, node.get(key)) or [] for key in ("command", "args")]
-    return [word for words in both for word in words]
-
-
-def is_made_at_all(found: Difference) -> bool:
-    """Match the objects of a job for which the reference breaks: without a trainer, or without its number of nodes."""
-    if not (_is_flux(found) and "numNodes" not in _trainer(found.case)):
-        return False
-    return (found.path, found.reference) == ("", ABSENT)
+def _gpus(resources: Tree, named: str) -> int:
+    sides = [resources.get(side, {}) for side in ("requests", "limits")]
+    totals = [sum(Quantity.of(one).value() for name, one in side.items() if re.search(named, name)) for side in sides]
+    return totals[0] or totals[1]
 
 
 ROWS = (
@@ -191,36 +131,6 @@ ROWS = (
         "jax-processes",
         "a warning for `numProcPerNode` with JAX",
         "it has no effect: JAX drives all devices of a node from one process",
-        warns_of_processes,
-    ),
-    (
-        "flux-scripts",
-        "the text of Flux's scripts",
-        "they are our own: they honour the subdomain and any cluster domain, and share GPUs out among tasks",
-        has_own_scripts,
-    ),
-    (
-        "flux-drawn-key",
-        "Flux's certificate is drawn at random, once, and no apply owns it",
-        "the reference makes it from the TrainJob's uid, which whoever reads TrainJobs knows (§11.7)",
-        has_drawn_key,
-    ),
-    (
-        "flux-memory",
-        "Flux's `/dev/shm` can be written to",
-        "shared memory that is read-only is of no use (§11.7)",
-        may_write_memory,
-    ),
-    (
-        "flux-words",
-        "Flux runs the command word for word, the runtime's `args` among them",
-        "the reference joins the words with spaces and lets a shell split them anew",
-        keeps_words,
-    ),
-    (
-        "flux-without-nodes",
-        "a Flux job without `spec.trainer.numNodes` runs on the runtime's nodes",
-        "the reference breaks at every reconcile (§11.7)",
-        is_made_at_all,
+        warned.warns(warned.PROCESSES),
     ),
 )

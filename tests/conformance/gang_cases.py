@@ -87,6 +87,7 @@ MEMBERS = (
             ),
         ),
         (gang(runtime(*_all(_ASKED), policy={"numNodes": 100}), scheduleTimeoutSeconds=100),),
+        shows=(f"gang-members {COSCHEDULING}",),
     ),
     *(
         case

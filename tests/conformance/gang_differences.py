@@ -56,7 +56,7 @@ def _alone(case: Case) -> set[str]:
 def _count(case: Case, job: Tree) -> int:
     """Return how many pods each replica of a job has."""
     policy = it.runtime(case)["spec"].get("mlPolicy")
-    nodes = (it.job(case)["spec"].get("trainer") or {}).get("numNodes")
+    nodes = (it.spec(case).get("trainer") or {}).get("numNodes")
     mpi = (policy or {}).get("mpi")
     count = int(job["template"]["spec"].get("parallelism", 1))
     if _ancestor(job) == "trainer" and policy is not None:
@@ -69,7 +69,7 @@ def _count(case: Case, job: Tree) -> int:
 def _resources(case: Case, job: Tree, kind: str) -> dict[str, Quantity]:
     """Return what the containers of a pod request, or are limited to, together."""
     policy = it.runtime(case)["spec"].get("mlPolicy")
-    asked = (it.job(case)["spec"].get("trainer") or {}).get("resourcesPerNode", {})
+    asked = (it.spec(case).get("trainer") or {}).get("resourcesPerNode", {})
     launches = (policy or {}).get("mpi", {}).get("runLauncherAsNode") and job["name"] == "node"
     reached = (_ancestor(job) == "trainer" and policy is not None) or launches
     total: dict[str, Quantity] = {}
@@ -166,12 +166,11 @@ def _is_unmarked(found: Difference) -> bool:
 
 def follows_resume(found: Difference) -> bool:
     """Match the queue of patches that came together with the resume."""
-    body = found.step.patch if isinstance(found.step, Change) else {}
-    spec = body.get("spec", {}) if isinstance(body, dict) else {}
-    if not (it.within(found, *KINDS) and spec.get("suspend") is False):
-        return False
-    queues = it.annotated(spec.get("runtimePatches", []), _QUEUE)
-    if not queues:
+    changes = [step.patch for step in it.so_far(found) if isinstance(step, Change) and step.kind == "TrainJob"]
+    specs = [patch.get("spec", {}) for patch in changes if isinstance(patch, dict)]
+    resumes = [spec.get("runtimePatches", []) for spec in specs if spec.get("suspend") is False]
+    queues = [queue for entries in resumes for queue in it.annotated(entries, _QUEUE)]
+    if not (queues and it.within(found, *KINDS)):
         return False
     if found.path == "metadata.generation":
         return ABSENT not in (found.reference, found.ours) and found.ours > found.reference

@@ -71,7 +71,7 @@ CASES = (
     ),
     Case(
         "JAX with processes on a node",
-        (Create(train_job(trainer={"numProcPerNode": 4})),),
+        (Create(train_job(trainer={"command": ["train"], "numProcPerNode": 4})),),
         (jax(nodes=2),),
     ),
     Case(

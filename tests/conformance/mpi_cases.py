@@ -220,6 +220,19 @@ CONTROLLER = (
         (mpi(),),
     ),
     Case(
+        "MPI: the hostfile is removed while it runs",
+        (Create(train_job(trainer={"numNodes": 2})), Remove("ConfigMap", "job-mpi-hostfile")),
+        (mpi(),),
+    ),
+    Case(
+        "MPI: the hostfile is edited while it runs",
+        (
+            Create(train_job(trainer={"numNodes": 2})),
+            Change({"data": {"hostfile": "elsewhere slots=1\n"}}, "ConfigMap", "job-mpi-hostfile"),
+        ),
+        (mpi(),),
+    ),
+    Case(
         "MPI: keys are removed while it runs, and made anew when suspended and resumed",
         (Create(train_job(trainer={"numNodes": 2})), Remove("Secret", "job-mpi-ssh-auth"), _SUSPEND, RESUME),
         (mpi(),),
@@ -237,6 +250,7 @@ CONTROLLER = (
                 "stringData": {"ssh-privatekey": "mine", "ssh-publickey": "mine"},
             },
         ),
+        shows=("foreign-keys JobSet",),
     ),
 )
 

@@ -2,8 +2,11 @@
 
 Gone or replaced are uids, resource versions, times of now, the order of env and of mounts, the layout of a snapshot's
 YAML, and what was drawn of a pair of SSH keys, of which stay kind and length and that they fit. Kept are times that a
-case gave (they lie in the past), the order of everything else, and which fields the operator owns by server-side apply:
-on a takeover they decide what the other operator removes.
+case gave (they lie in the past), the order of everything else, of env where a variable refers to another, and which
+fields the operator owns by server-side apply: on a takeover they decide what the other operator removes.
+
+Events of an object become one entry, `News TrainJob job`, with each reason and how often it was told. Of a Warning it
+is kept that it was told: how often an operator tries again what cannot go well is a matter of clocks.
 """
 
 from __future__ import annotations
@@ -29,7 +32,13 @@ _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "sel
 _EMPTY = ("metadata", "resources", "f:metadata", "f:resources")
 """Fields that Go writes even when nothing is in them, since their types are structs and not pointers."""
 _UNORDERED = ("env",)
+_REFERENCE = re.compile(r"(?<!\$)\$\(([^)]+)\)")
 _MANAGER = "trainer"
+_PASSING = re.compile(
+    r"timed? ?out|deadline exceeded|connection refused|calling webhook|been modified|conflict", re.IGNORECASE
+)
+"""Trouble of a busy server, which passes by itself."""
+_TOLD = ("TrainJob", "TrainingRuntime", "ClusterTrainingRuntime")
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -43,12 +52,25 @@ def by_case(objects: dict[str, list[Tree]], namespaces: Iterable[str]) -> dict[s
     }
     for kind, items in objects.items():
         for item in items:
+            if kind == "Event":
+                _note(item, found.get(item["metadata"]["namespace"], {}))
+                continue
             metadata = item["metadata"]
             namespace = metadata.get("namespace") or metadata["name"].partition(".")[0]
             if namespace in found and metadata["name"] != "kube-root-ca.crt":
                 name = metadata["name"].replace(namespace, NAMESPACE)
                 found[namespace][f"{kind} {name}"] = normal(item, namespace, uids)
     return found
+
+
+def _note(event: Tree, news: dict[str, Tree]) -> None:
+    """Add an Event to what was told of its object."""
+    about, reason = event["involvedObject"], event["reason"]
+    if about["kind"] not in _TOLD or (event["type"] == "Warning" and _PASSING.search(event.get("message", ""))):
+        return
+    told = news.setdefault(f"News {about['kind']} {about['name']}", {}).setdefault(event["type"], {})
+    count = event.get("count") or (event.get("series") or {}).get("count") or 1
+    told[reason] = "told" if event["type"] == "Warning" else told.get(reason, 0) + count
 
 
 def normal(item: Tree, namespace: str, uids: dict[str, str]) -> Tree:
@@ -122,7 +144,20 @@ def _clean(value: Any) -> None:
 
 def _settled(key: str, item: Any) -> Any:
     """Return a field's value, in order if its order means nothing: by name, so that a difference does not move it."""
-    return sorted(item, key=_in_order) if key in _UNORDERED and isinstance(item, list) else item
+    if key not in _UNORDERED or not isinstance(item, list):
+        return item
+    return sorted(_referring(item), key=_in_order)
+
+
+def _referring(variables: list[Tree]) -> list[Tree]:
+    """Return variables, with what each refers to as `$(NAME)` and stands before it: only that is resolved."""
+    names = [one.get("name", "") for one in variables]
+    found = []
+    for place, one in enumerate(variables):
+        meant = set(_REFERENCE.findall(str(one.get("value", "")))) & set(names)
+        before = {"resolves": sorted(meant & set(names[:place]))} if meant else {}
+        found.append({**one, **before})
+    return found
 
 
 def _in_order(entry: Tree) -> tuple[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.conformance.cases import Case, Create
+from tests.conformance.cases import Case, Change, Create
 from tests.conformance.compare import Difference
 from tests.conformance.differences import explain
-from tests.conformance.documents import replicated_job, torch, train_job
+from tests.conformance.documents import patch, patch_job, replicated_job, torch, train_job
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Step, Tree
@@ -17,7 +17,17 @@ CONTAINER = f"{POD}.spec.containers[node]"
 ENV = f"{CONTAINER}.env"
 OWNED_POD = 'owned.f:spec.f:replicatedJobs.k:{"name":"node"}.f:template.f:spec.f:template'
 OWNED = f'{OWNED_POD}.f:spec.f:containers.k:{{"name":"node"}}'
+KUEUE = "kueue.x-k8s.io/manager"
+TOUCH = Change({"metadata": {"labels": {"a": "b"}}})
 JOBSET, JOB, SNAPSHOT = "JobSet job", "TrainJob job", "ConfigMap job-runtime-snapshot"
+
+
+def patched(*entries: Tree, **spec: Any) -> Change:
+    """Return the edit that gives a TrainJob these patches."""
+    return Change({"spec": {"runtimePatches": list(entries), **spec}})
+
+
+SELECTOR = patched(patch(KUEUE, patch_job(nodeSelector={"a": "b"})))
 
 
 def difference(

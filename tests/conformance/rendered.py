@@ -9,78 +9,30 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tests.conformance import context as it
-from tests.conformance.compare import ABSENT, MASTER
+from tests.conformance.compare import ABSENT, tree_differences
 from trainplane.api.errors import QuantityError
 from trainplane.api.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from tests.conformance.cases import Tree
+    from tests.conformance.cases import Case, Tree
     from tests.conformance.compare import Difference
 
-_PORT = 29500
 _ADDED = re.compile(r"(resourceFieldRef\.containerName|templates\.status)$")
 _NULLED = re.compile(r"(projected\.sources|dataSource(Ref)?\.apiGroup)$")
-_DEFAULTED = re.compile(r"[rR]ef\.name$")
+_DEFAULTED = re.compile(r"([rR]ef|\.configMap|\.sources\.secret)\.name$")
 """A reference's name, which the schema makes an empty text if it is not given."""
 _AMOUNT = re.compile(r"\.(requests|limits|overhead)\.[^[]+$|resourceFieldRef\.divisor$|emptyDir\.sizeLimit$")
-_GPU = re.compile(r"gpu|mig-", re.IGNORECASE)
-_DEVICE = re.compile(r"/(tpu|neuron|gaudi)")
 
 
-# -- torch ------------------------------------------------------------------------------------------------------------
-
-
-def is_torch_without_trainer(found: Difference) -> bool:
-    """Match the variables and the port of a Torch job without `spec.trainer`, and their ownership."""
-    job = it.job(found.case)
-    if not (job and it.is_torch(found.case) and "trainer" not in job["spec"]):
-        return False
-    if it.is_owned(found):
-        return found.reference == ABSENT and (
-            _owns_only(found, "env", "PET_", "MASTER_") or _owns_only(found, "ports", str(_PORT))
-        )
-    if it.of_container(found, "env"):
-        return _added(found, lambda entry: entry["name"].startswith(("PET_", "MASTER_")))
-    return it.of_container(found, "ports") and _added(found, lambda entry: entry["containerPort"] == _PORT)
-
-
-def _owns_only(found: Difference, field: str, *names: str) -> bool:
-    """Tell if only we own entries of a container's list, and each has a key that begins with one of `names`."""
-    head, list_, entry = found.path.partition(f".f:{field}")
-    keys = [entry.removeprefix(".")] if entry else [key for key in found.ours if key != "."]
-    marks = tuple(f'k:{{"{key}{name}' for name in names for key in ('name":"', 'containerPort":'))
-    return bool(list_) and ".f:containers." in head and all(key.startswith(marks) for key in keys)
-
-
-def _added(found: Difference, ours: Callable[[Tree], bool]) -> bool:
-    """Tell if our list is the reference's and, beside it, only entries that `ours` knows."""
-    if not isinstance(found.ours, list):
-        return False
-    theirs = [] if found.reference == ABSENT else found.reference
-    return [entry for entry in found.ours if not ours(entry)] == [entry for entry in theirs if not ours(entry)]
-
-
-def knows_master(found: Difference) -> bool:
-    """Match the first node's address by torch.distributed's own names, which nobody gave."""
-    if not (it.within(found, "JobSet") and it.is_torch(found.case) and found.reference == ABSENT):
-        return False
-    name, variable, step = it.job(found.case)["metadata"]["name"], it.entry(found, "env"), _step(found)
-    if variable not in MASTER or not (step and _in_node(found, "env")):
-        return False
-    if it.is_owned(found):
-        return True
-    spec = it.runtime(found.case)["spec"]["template"]["spec"]
-    host = f"{name}-{step}-0-0.{spec.get('network', {}).get('subdomain', name)}"
-    value = host if variable == MASTER[0] else str(_PORT)
-    return bool(found.ours == {"name": variable, "value": value})
+# -- initializers ------------------------------------------------------------------------------------------------------
 
 
 def mounts_claim(found: Difference) -> bool:
     """Match the volume and the mount of the claim that an initializer's URI names, which nobody gave."""
     step = it.entry(found, "replicatedJobs")
-    source = it.job(found.case)["spec"].get("initializer", {}).get(step.removesuffix("-initializer"), {})
+    source = it.spec(found.case).get("initializer", {}).get(step.removesuffix("-initializer"), {})
     claim = re.match(r"pvc://([^/]+)", source.get("storageUri", ""))
     if not (it.within(found, "JobSet") and claim):
         return False
@@ -92,80 +44,6 @@ def mounts_claim(found: Difference) -> bool:
         "volumes": {"name": name, "persistentVolumeClaim": {"claimName": claim[1]}},
     }.get(found.path.rpartition(".")[2])
     return added is not None and found.ours == [*(found.reference if found.reference != ABSENT else []), added]
-
-
-def runs_torchrun(found: Difference) -> bool:
-    """Match the command of a Torch job that gives arguments, where nobody gave a command."""
-    if not (it.within(found, "JobSet") and it.is_torch(found.case) and found.reference == ABSENT):
-        return False
-    trainer, step = it.job(found.case)["spec"].get("trainer", {}), _step(found)
-    if not (step and _in_node(found, "command") and trainer.get("args") and "command" not in trainer):
-        return False
-    pod = it.pods(found.case)[step]["spec"]
-    is_said = any("command" in one for one in pod["containers"] if one["name"] == "node")
-    return not is_said and (it.is_owned(found) or found.ours == ["torchrun"])
-
-
-def _step(found: Difference) -> str:
-    """Return the job that a difference lies in, if it trains and is the first that does."""
-    jobs = it.runtime(found.case)["spec"]["template"]["spec"]["replicatedJobs"]
-    labels = [one["template"].get("metadata", {}).get("labels", {}) for one in jobs]
-    trains = [job["name"] for job, said in zip(jobs, labels, strict=True) if "trainer" in said.values()]
-    step = it.entry(found, "replicatedJobs")
-    return step if trains[:1] == [step] else ""
-
-
-def _in_node(found: Difference, field: str) -> bool:
-    """Tell if a difference is one of a field of the training container, or of an entry of it."""
-    is_field = it.plain(found.path).endswith(f"template.spec.containers.{field}")
-    return is_field and it.entry(found, "containers") == "node"
-
-
-def counts_accelerators(found: Difference) -> bool:
-    """Match our `auto`, or number of devices, where the reference counted CPUs although the pod has an accelerator."""
-    if not (it.of_container(found, "env.value") and it.entry(found, "env") == "PET_NPROC_PER_NODE"):
-        return False
-    job = it.job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
-    resources = [job, *(one.get("resources", {}) for one in it.containers(found.case))]
-    given = [item for entry in resources for kind in ("limits", "requests") for item in entry.get(kind, {}).items()]
-    if found.ours == "auto":
-        return any(_GPU.search(name) for name, _ in given) or any(entry.get("claims") for entry in resources)
-    return any(_DEVICE.search(name) and str(amount) == found.ours for name, amount in given)
-
-
-def keeps_port(found: Difference) -> bool:
-    """Match an unnamed port, or the name of port 29500, that the reference lost, and JobSets that it so cannot make."""
-    if it.within(found, "JobSet") and (found.path, found.reference) == ("", ABSENT):
-        return any(_has_equal_ports(one) for one in it.containers(found.case))
-    given = [port for one in it.containers(found.case) for port in one.get("ports", ())]
-    if it.of_container(found, "ports") and isinstance(found.reference, list):
-        kept = [one for one in found.ours if one not in found.reference]
-        return [one for one in found.ours if one not in kept] == found.reference and all(
-            "name" not in one for one in kept
-        )
-    if found.reference != ABSENT or not re.search(r"containers\.ports(\.\w+)?$", it.plain(found.path)):
-        return False
-    if it.is_owned(found):
-        number = re.search(r'\.f:ports\.k:\{"containerPort":(\d+)', found.path)
-        return number is not None and int(number[1]) in [port["containerPort"] for port in given]
-    return found.ours in [port.get("name") for port in given if port["containerPort"] == _PORT]
-
-
-def _has_equal_ports(one: Tree) -> bool:
-    """Tell if a container has ports that the reference takes for one: both unnamed, or of one number."""
-    ports = one.get("ports", ())
-    numbers = {port["containerPort"] for port in ports}
-    return sum("name" not in port for port in ports) > 1 or len(numbers) < len(ports)
-
-
-def follows_subdomain(found: Difference) -> bool:
-    """Match the address of the first node in the runtime's subdomain."""
-    name = it.job(found.case).get("metadata", {}).get("name", "")
-    template = it.runtime(found.case).get("spec", {}).get("template", {})
-    subdomain = template.get("spec", {}).get("network", {}).get("subdomain")
-    if not (subdomain and it.of_container(found, "env.value") and it.entry(found, "env") == "PET_MASTER_ADDR"):
-        return False
-    return (found.reference, found.ours) == (f"{name}-node-0-0.{name}", f"{name}-node-0-0.{subdomain}")
 
 
 # -- merging ----------------------------------------------------------------------------------------------------------
@@ -245,19 +123,53 @@ def stands_last(found: Difference) -> bool:
 
 def sets_both_sides(found: Difference) -> bool:
     """Match a request of a device that is its limit, where the reference leaves the runtime's."""
-    if not (it.within(found, "JobSet", "TrainJob") and re.search(r"\.(requests|limits)\.[\w.-]+/", found.path)):
+    match = re.search(r"\.(requests|limits)\.([\w.-]+/[\w.-]+)$", found.path)
+    if match is None or it.is_owned(found) or not it.within(found, "JobSet", "TrainJob"):
         return False
-    asked = it.job(found.case)["spec"].get("trainer", {}).get("resourcesPerNode", {})
-    return any(
-        str(found.ours) == str(amount) for kind in ("limits", "requests") for amount in asked.get(kind, {}).values()
-    )
+    theirs, ours = _resources(found.case)
+    side, name = match.groups()
+    is_ours = found.ours == ours.get(side, {}).get(name) != theirs.get(side, {}).get(name)
+    return is_ours and (it.within(found, "TrainJob") or found.reference == theirs.get(side, {}).get(name, ABSENT))
 
 
 def has_no_policy(found: Difference) -> bool:
     """Match resources of the training container on a runtime without a policy."""
-    said = "resourcesPerNode" in it.job(found.case)["spec"].get("trainer", {})
-    in_resources = re.search(r"containers(\[[^]]*]|\.k:\{[^}]*})\.(f:)?resources", found.path)
-    return said and "mlPolicy" not in it.runtime(found.case).get("spec", {}) and bool(in_resources)
+    match = re.search(r"containers(?:\[node]|\.k:\{\"name\":\"node\"})\.(?:f:)?resources(.*)$", found.path)
+    said = "resourcesPerNode" in it.trainer(found.case)
+    if match is None or not said or "mlPolicy" in it.runtime(found.case).get("spec", {}):
+        return False
+    given, (_, ours) = _canonical(it.node(found.case).get("resources", ABSENT)), _resources(found.case)
+    places = tree_differences(given, ours)
+    tail = match[1].removeprefix(".")
+    if it.is_owned(found):
+        return it.plain(tail) in {path for path, _, _ in places} and found.reference == ABSENT
+    return (tail, found.reference, found.ours) in places
+
+
+def _resources(case: Case) -> tuple[Tree, Tree]:
+    """Return what a node asks for with the TrainJob's words: the reference's, side by side, and ours, devices equal."""
+    given, asked = it.node(case).get("resources", {}), it.trainer(case).get("resourcesPerNode") or {}
+    theirs: Tree = {}
+    ours: Tree = {}
+    for side, other in (("requests", "limits"), ("limits", "requests")):
+        merged = {**given.get(side, {}), **asked.get(side, {})}
+        even = {name: one for name, one in asked.get(other, {}).items() if "/" in name and name in merged}
+        for sides, amounts in ((theirs, merged), (ours, {**merged, **even, **asked.get(side, {})})):
+            if amounts:
+                sides[side] = {name: str(Quantity.of(one)) for name, one in amounts.items()}
+    return theirs, ours
+
+
+def _canonical(resources: Any) -> Any:
+    """Return resources with amounts as the API server writes them."""
+    if not isinstance(resources, dict):
+        return resources
+    amounts = {
+        side: {name: str(Quantity.of(one)) for name, one in resources[side].items()}
+        for side in ("requests", "limits")
+        if side in resources
+    }
+    return {**resources, **amounts}
 
 
 def is_dropped_metadata(found: Difference) -> bool:
@@ -273,10 +185,18 @@ def is_dropped_metadata(found: Difference) -> bool:
 
 
 def is_kept_by_us(found: Difference) -> bool:
-    """Match a field that the reference drops."""
-    return found.reference == ABSENT and any(
-        it.of_container(found, leaf) for leaf in ("resources.claims", "env.valueFrom.fileKeyRef")
-    )
+    """Match a field that the reference drops, as the TrainJob gives it."""
+    if found.reference != ABSENT:
+        return False
+    trainer, name = it.trainer(found.case), it.entry(found, "env")
+    if it.of_container(found, "resources.claims"):
+        said = trainer.get("resourcesPerNode", {}).get("claims")
+    elif it.of_container(found, "env.valueFrom.fileKeyRef"):
+        files = [one.get("valueFrom", {}).get("fileKeyRef") for one in trainer.get("env", ()) if one["name"] == name]
+        said = {"optional": False, **files[0]} if files and files[0] else None
+    else:
+        return False
+    return bool(said) and (it.is_owned(found) or bool(found.ours == said))
 
 
 def is_amount_as_written(found: Difference) -> bool:
@@ -314,7 +234,7 @@ def is_go_zero(found: Difference) -> bool:
     if found.reference == ABSENT:
         if found.ours == "" and _DEFAULTED.search(path):
             return True
-        return (it.is_owned(found) or _is_zero(found.ours)) and any(map(_is_zero, it.said_there(found)))
+        return (it.is_owned(found) or is_zero(found.ours)) and any(map(is_zero, it.said_there(found)))
     if found.ours != ABSENT:
         return False
     return (found.reference is None and bool(_NULLED.search(path))) or (
@@ -322,8 +242,18 @@ def is_go_zero(found: Difference) -> bool:
     )
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Tell if a value is one that Go leaves out: nothing, or empty, or off."""
     return _is_hollow(value) or (type(value) in (bool, int, str) and not value)
+
+
+def without_zeros(tree: Any) -> Any:
+    """Return a tree without the fields that Go leaves out for their value; an empty map may be a choice, and stays."""
+    if isinstance(tree, list):
+        return [without_zeros(one) for one in tree]
+    if not isinstance(tree, dict):
+        return tree
+    return {key: without_zeros(one) for key, one in tree.items() if one or type(one) not in (bool, int, str)}
 
 
 def _is_hollow(value: Any) -> bool:

@@ -28,13 +28,14 @@ _PATHS = {
     "JobSet": ("/apis/jobset.x-k8s.io/v1alpha2", "jobsets"),
     "ConfigMap": ("/api/v1", "configmaps"),
     "Secret": ("/api/v1", "secrets"),
+    "Event": ("/api/v1", "events"),
     "Namespace": ("/api/v1", "namespaces"),
     "PriorityClass": ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
     **{f"PodGroup.{group}": (f"/apis/{group}/{version}", "podgroups") for group, version in gangs.VERSIONS.items()},
 }
 _CLUSTER_SCOPED = ("ClusterTrainingRuntime", "Namespace", "PriorityClass")
 OBSERVED = (
-    *("TrainJob", "JobSet", "ConfigMap", "Secret", "TrainingRuntime", "ClusterTrainingRuntime"),
+    *("TrainJob", "JobSet", "ConfigMap", "Secret", "TrainingRuntime", "ClusterTrainingRuntime", "Event"),
     *gangs.KINDS,
 )
 _FEW = 20
@@ -54,6 +55,8 @@ class Answer:
 
 class Side:
     """An API server with one operator. Two sides may share a server: `prefix` keeps their namespaces apart."""
+
+    fence_seconds = FENCE_SECONDS
 
     def __init__(self, cluster: Cluster, name: str, *, prefix: str) -> None:
         self.name = name
@@ -155,7 +158,7 @@ class Side:
         """Return when the operator has reached a TrainJob made now, so has reached whatever was queued before it."""
         self._fences += 1
         name = f"fence-{self._fences}"
-        deadline = time.monotonic() + FENCE_SECONDS
+        deadline = time.monotonic() + self.fence_seconds
         job = {**document, "metadata": {"name": name}}
         # Until its caches are warm an operator's webhook may not know the fence's runtime.
         while (answer := self.send("POST", path("TrainJob", self.prefix), job)).code == http.HTTPStatus.FORBIDDEN:
@@ -163,7 +166,7 @@ class Side:
             time.sleep(0.05)
         assert answer.code == http.HTTPStatus.CREATED, answer
         while self.send("GET", path("JobSet", self.prefix, name)).code != http.HTTPStatus.OK:
-            assert time.monotonic() < deadline, f"{self.name}: no JobSet for {name} in {FENCE_SECONDS} s"
+            assert time.monotonic() < deadline, f"{self.name}: no JobSet for {name} in {self.fence_seconds} s"
             time.sleep(0.02)
 
     def _make(self, namespace: str, kind: str, document: Tree) -> None:

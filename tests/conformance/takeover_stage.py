@@ -6,21 +6,24 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import yaml
 
 from lab import jobset, kwok, reference, trainplane
 from lab.cluster import Cluster
 from lab.errors import LabError
-from tests.conformance import documents
+from tests.conformance import documents, gangs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from lab.connection import Connection
     from tests.conformance.cases import Tree
     from tests.conformance.takeover import Member
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 _TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
@@ -30,6 +33,7 @@ _PATIENCE = 60.0
 _WRITERS = 6
 _REST = 3.0
 """Seconds without a write after which the Job controller and the garbage collector are taken to be done."""
+_FOLLOWED, _TROUBLE = "followed", "TrainJobResourcesCreationFailed"
 _READY = [{"type": kind, "status": "True"} for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled")]
 KEPT = {"JobSet": f"{_JOBSETS}/jobsets", "Job": "/apis/batch/v1/jobs", "Pod": "/api/v1/pods"}
 """What an operator that takes over may not touch."""
@@ -43,6 +47,7 @@ class Stage:
         try:
             jobset.install(self.cluster)
             kwok.install(self.cluster, nodes=2)
+            gangs.install(self.cluster)
             reference.install(self.cluster, qps=500.0)
             self._webhooks = self._reference_webhooks()
             self._thread = threading.local()
@@ -162,8 +167,12 @@ class Stage:
             for action in stories[member]:
                 self.act(namespace, member, action)
 
+        self.each(tell, stories)
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+        """Do some work on several items at once, and return what it gives of each."""
         with ThreadPoolExecutor(_WRITERS) as pool:
-            list(pool.map(tell, stories))
+            return list(pool.map(work, items))
 
     def act(self, namespace: str, member: Member, action: str) -> None:
         """Do one thing to a job, and wait until its TrainJob shows it."""
@@ -197,6 +206,45 @@ class Stage:
                 assert self.send("PUT", path, found), f"{member.runtime} cannot be edited"
             case _:
                 raise AssertionError(action)
+
+    def ask(self, namespace: str, name: str, *, stop: bool) -> bool:
+        """Suspend a job or resume it; return whether its JobSet followed, and not the operator's trouble with it."""
+        told = self._trouble(namespace, name)
+        job = self.trainjob(namespace, name)
+        assert self.send("PATCH", job, {"spec": {"suspend": stop}}, _MERGE), f"{name}: suspend {stop} is refused"
+        return bool(
+            self.until(
+                f"{name} follows, or is told not to",
+                lambda: self._follows(namespace, name, stop=stop, told=told),
+            )
+            == _FOLLOWED
+        )
+
+    def _follows(self, namespace: str, name: str, *, stop: bool, told: int) -> str:
+        if self.jobset(namespace, name)["spec"].get("suspend", False) is stop:
+            return _FOLLOWED
+        return _TROUBLE if self._trouble(namespace, name) > told else ""
+
+    def _trouble(self, namespace: str, name: str) -> int:
+        """Return how often it was told that a TrainJob's objects cannot be as they should."""
+        events = self.get(f"/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name%3D{name}")["items"]
+        return sum(event.get("count") or 1 for event in events if event["reason"] == _TROUBLE)
+
+    def jobset(self, namespace: str, name: str) -> Tree:
+        """Return a JobSet; an empty one if there is none."""
+        found: Tree | None = self.get(f"{_JOBSETS}/namespaces/{namespace}/jobsets/{name}")
+        return found or {"metadata": {"uid": ""}, "spec": {}}
+
+    def make_anew(self, namespace: str, name: str) -> Tree:
+        """Delete a JobSet and return the one that the operator makes in its place."""
+        old = self.jobset(namespace, name)["metadata"]["uid"]
+        assert self.send("DELETE", f"{_JOBSETS}/namespaces/{namespace}/jobsets/{name}")
+        made = self.until(f"{name} has another JobSet", lambda: self._other(namespace, name, old))
+        return dict(made)
+
+    def _other(self, namespace: str, name: str, old: str) -> Tree | None:
+        found = self.jobset(namespace, name)
+        return found if found["metadata"]["uid"] not in ("", old) else None
 
     def _turn(self, namespace: str, member: Member, *, stop: bool) -> None:
         """Suspend a job, or resume one: an operator that had never seen it suspended would not say so."""

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conformance.cases import Change, Remove
 from tests.conformance.compare import ABSENT
-from tests.conformance.documents import container, env, runtime
+from tests.conformance.documents import container, env, patch, patch_job, runtime
 from tests.conformance.mpi_cases import launcher, mpi, workers
 from tests.conformance.planted import JOBSET, difference, explained_by
 
@@ -81,19 +81,38 @@ def test_a_drawn_key_differs_in_who_owns_it_alone(place: str, path: str, sides: 
 
 # -- settings ---------------------------------------------------------------------------------------------------------
 
-KEY = "/root/.ssh/id_rsa\n"
+SSH_CONFIG = """\
+Include /etc/ssh/ssh_config
+Host *
+  IgnoreUnknown KnownHostsCommand
+  IdentityFile /root/.ssh/id_rsa
+  StrictHostKeyChecking yes
+  UserKnownHostsFile /dev/null
+  KnownHostsCommand /bin/sh -c 'printf "%%s %%s" "%H" "$(cat /root/.ssh/id_rsa.pub)"'
+  LogLevel ERROR
+"""
+SSHD_CONFIG = """\
+HostKey /root/.ssh/id_rsa
+AuthorizedKeysFile /root/.ssh/authorized_keys
+StrictModes no
+PasswordAuthentication no
+"""
 
 
 @pytest.mark.parametrize(
     ("path", "sides", "known"),
     [
-        ("data.ssh_config", (ABSENT, f"Host *\n  IdentityFile {KEY}"), True),
-        ("data.sshd_config", (ABSENT, f"HostKey {KEY}"), True),
+        ("data.ssh_config", (ABSENT, SSH_CONFIG), True),
+        ("data.sshd_config", (ABSENT, SSHD_CONFIG), True),
         ("owned.f:data.f:ssh_config", (ABSENT, {}), True),
-        ("data.ssh_config", (ABSENT, "  IdentityFile /elsewhere/id_rsa\n"), False),
-        ("data.sshd_config", (ABSENT, "PasswordAuthentication yes\n"), False),
-        ("data.ssh_config", ("theirs", f"  IdentityFile {KEY}"), False),
-        ("data.other", (ABSENT, f"HostKey {KEY}"), False),
+        ("data.ssh_config", (ABSENT, SSH_CONFIG.replace("/root/.ssh/id_rsa\n", "/elsewhere/id_rsa\n")), False),
+        ("data.ssh_config", (ABSENT, SSH_CONFIG.replace("Checking yes", "Checking no")), False),
+        ("data.ssh_config", (ABSENT, f"{SSH_CONFIG}  Port 2222\n"), False),
+        ("data.ssh_config", (ABSENT, ""), False),
+        ("data.sshd_config", (ABSENT, SSHD_CONFIG.replace("Authentication no", "Authentication yes")), False),
+        ("data.sshd_config", (ABSENT, SSH_CONFIG), False),
+        ("data.ssh_config", ("theirs", SSH_CONFIG), False),
+        ("data.other", (ABSENT, SSHD_CONFIG), False),
         ("owned.f:data.f:other", (ABSENT, {}), False),
         ("owned.f:data.f:hostfile", ({}, ABSENT), False),
         ("data.hostfile", ("job-node-0-0.job slots=1\n", "job-node-0-0.job slots=2\n"), False),
@@ -101,6 +120,14 @@ KEY = "/root/.ssh/id_rsa\n"
 )
 def test_settings_are_those_of_ssh_alone(path: str, sides: tuple[Any, Any], known: bool) -> None:
     assert explained_by(difference(HOSTFILE, path, *sides, on=ON)) == ("mpi-settings" if known else None)
+
+
+@pytest.mark.parametrize(("job", "known"), [("node", True), ("launcher", False)])
+def test_nodes_that_a_patch_lets_run_as_a_plain_user_are_told_so(job: str, known: bool) -> None:
+    spec = {"runtimePatches": [patch("x.example.com/m", patch_job(job, securityContext={"runAsUser": 1}))]}
+    told = f"{SSHD_CONFIG}UsePAM no\nPidFile none\n"
+    found = difference(HOSTFILE, "data.sshd_config", ABSENT, told, on=ON, spec=spec)
+    assert explained_by(found) == ("mpi-settings" if known else None)
 
 
 def item(file: str, mode: int = 0o444) -> Tree:
@@ -124,6 +151,8 @@ THEIRS, OURS, BOTH = [DATA, keys(0o640)], [DATA, keys(0o400)], settings("ssh_con
     ("ours", "known"),
     [
         ([*OURS, BOTH], True),
+        ([DATA | {"emptyDir": {"medium": ""}}, keys(0o400), BOTH], True),
+        ([DATA | {"emptyDir": {"medium": "Memory"}}, keys(0o400), BOTH], False),
         (OURS, False),
         (ABSENT, False),
         ([*THEIRS, BOTH], False),
@@ -154,6 +183,8 @@ DROP_IN = {
     ("ours", "known"),
     [
         ([SSH, FOLDER, DROP_IN], True),
+        ([{**SSH, "readOnly": False}, FOLDER, DROP_IN], True),
+        ([{**SSH, "readOnly": True}, FOLDER, DROP_IN], False),
         ([SSH, FOLDER], False),
         ([SSH], False),
         (ABSENT, False),
@@ -306,33 +337,41 @@ def test_hosts_are_the_same_whatever_the_slots() -> None:
 # -- verdicts ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("on", "spec", "warned", "known"),
-    [
-        (mpi(runLauncherAsNode=True), ONE, (False, True), True),
-        (mpi(nodes=3), {}, (False, True), True),
-        (mpi(runLauncherAsNode=True), ONE, (True, False), False),
-        (mpi(runLauncherAsNode=True), {"trainer": {"numNodes": 2}}, (False, True), False),
-        (mpi(launcher(waits=False), runLauncherAsNode=True), ONE, (False, True), False),
-        (ON, ONE, (False, True), False),
-        (runtime(policy={"numNodes": 3}), {}, (False, True), False),
-    ],
-)
-def test_warnings_are_for_numbers_that_surprise(on: Tree, spec: Tree, warned: tuple[bool, bool], known: bool) -> None:
-    assert explained_by(difference("verdict", "warned", *warned, on=on, spec=spec)) == ("mpi-warns" if known else None)
+ON_TWO = '299 - "spec.trainer.numNodes: 1 runs on two pods, the launcher and one node"'
+LAUNCHERS = '299 - "spec.runtimeRef: the runtime\'s mlPolicy.numNodes 3 makes that many launchers, not nodes"'
 
 
 @pytest.mark.parametrize(
-    ("codes", "message", "known"),
+    ("on", "spec", "message", "known"),
     [
-        ((201, 403), "spec.runtimeRef: the runtime's MPI implementation is ''", True),
-        ((201, 403), "spec.runtimeRef: there is no such runtime", False),
-        ((403, 201), "spec.runtimeRef: the runtime's MPI implementation is ''", False),
+        (mpi(runLauncherAsNode=True), ONE, ON_TWO, True),
+        (mpi(nodes=3), {}, LAUNCHERS, True),
+        (mpi(runLauncherAsNode=True), ONE, LAUNCHERS, False),
+        (mpi(nodes=3), {}, ON_TWO, False),
+        (mpi(runLauncherAsNode=True), {"trainer": {"numNodes": 2}}, ON_TWO, False),
+        (mpi(launcher(waits=False), runLauncherAsNode=True), ONE, ON_TWO, False),
+        (ON, ONE, ON_TWO, False),
+        (runtime(policy={"numNodes": 3}), {}, LAUNCHERS, False),
     ],
 )
-def test_a_refusal_is_for_the_implementation(codes: tuple[int, int], message: str, known: bool) -> None:
-    found = difference("verdict", "code", *codes, on=ON, message=message)
-    assert explained_by(found) == ("mpi-implementation" if known else None)
+def test_warnings_are_for_numbers_that_surprise(on: Tree, spec: Tree, message: str, known: bool) -> None:
+    found = difference("verdict", "warned", 0, 1, on=on, spec=spec, message=message)
+    assert explained_by(found) == ("mpi-warns" if known else None)
+
+
+@pytest.mark.parametrize(
+    ("on", "codes", "known"),
+    [
+        (mpi(mpiImplementation=""), (201, 403), True),
+        (ON, (201, 403), False),
+        (mpi(mpiImplementation=""), (403, 201), False),
+    ],
+)
+def test_a_refusal_is_for_the_implementation(on: Tree, codes: tuple[int, int], known: bool) -> None:
+    message = "spec.runtimeRef: the runtime's MPI implementation is ''"
+    assert explained_by(difference("verdict", "code", *codes, on=on, message=message)) == (
+        "mpi-implementation" if known else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -357,7 +396,7 @@ def test_a_spelling_is_accepted_that_the_schema_does_not_know(
     ("place", "then", "known"),
     [
         (SECRET, Remove("Secret", "job-mpi-ssh-auth"), True),
-        (HOSTFILE, Remove("ConfigMap", "job-mpi-hostfile"), True),
+        (HOSTFILE, Remove("ConfigMap", "job-mpi-hostfile"), False),
         (SECRET, Remove("ConfigMap", "job-mpi-hostfile"), False),
         (SECRET, Change({"spec": {"suspend": False}}), False),
         (JOBSET, Remove("JobSet"), False),
@@ -365,6 +404,30 @@ def test_a_spelling_is_accepted_that_the_schema_does_not_know(
 )
 def test_what_was_just_removed_is_gone(place: str, then: Step, known: bool) -> None:
     found = difference(place, "", {"kind": "made anew"}, ABSENT, on=ON, then=(then,))
-    assert explained_by(found) == ("objects-unwatched" if known else None)
+    assert explained_by(found) == ("keys-unwatched" if known else None)
     back = difference(place, "", ABSENT, {"kind": "made anew"}, on=ON, then=(then,))
     assert explained_by(back) is None
+
+
+PLAIN_USER = {"securityContext": {"runAsUser": 1}}
+
+
+@pytest.mark.parametrize(
+    ("said", "mode", "known"),
+    [
+        (PLAIN_USER, 0o444, True),
+        (PLAIN_USER, 0o400, False),
+        ({"securityContext": {"runAsUser": 1, "fsGroup": 2}}, 0o400, True),
+        ({"containers": [{"name": "node", **PLAIN_USER}]}, 0o444, True),
+        ({"containers": [{"name": "other", **PLAIN_USER}]}, 0o444, False),
+        ({}, 0o444, False),
+    ],
+)
+def test_a_patch_says_whom_a_node_runs_as(said: Tree, mode: int, known: bool) -> None:
+    spec = {"trainer": {"numNodes": 2}, "runtimePatches": [patch("x.example.com/x", patch_job("launcher", **said))]}
+    path = f"{pod('launcher')}.volumes[mpi-ssh-auth].secret.items[0].mode"
+    found = difference(JOBSET, path, 0o640, mode, on=ON, spec=spec)
+    assert explained_by(found) == ("mpi-key-mode" if known else None)
+    assert (
+        explained_by(difference(JOBSET, path.replace("launcher", "node"), 0o640, 0o400, on=ON, spec=spec)) is not None
+    )

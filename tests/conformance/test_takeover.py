@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.conformance import takeover_kinds as kinds
+from tests.conformance.compare import tree_differences
+from tests.conformance.context import plain
 from tests.conformance.takeover import MEMBERS, document, runtimes
+from tests.conformance.takeover_kinds import KINDS
 from tests.conformance.takeover_stage import Stage
+from tests.day import seed
+from tests.size import FULL
 from trainplane.operator.status import ADDED
 
 if TYPE_CHECKING:
@@ -18,7 +26,18 @@ if TYPE_CHECKING:
     from tests.conformance.takeover import Member
     from tests.suite import SuiteReport
 
-THERE, BACK = "there", "back"
+DOCUMENT = Path(__file__).parents[2] / "docs/conformance.md"
+THERE, BACK, FROZEN = "there", "back", "frozen"
+TRIED = tuple(kind for number, kind in enumerate(KINDS) if FULL or kind.is_tried_daily or number % 3 == seed() % 3)
+"""Where time is short, each day a third of those that are no framework's plainest."""
+_WITH_PROGRESS = TRIED[0]
+_STOPPED = tuple(kind for kind in TRIED if kind.name in ("torch", "mpi", "flux"))
+ALL = (
+    *MEMBERS,
+    *(kind.suspended() for kind in TRIED if kind.is_possible),
+    *(kind.running() for kind in TRIED if kind.framework),
+)
+"""Those of all states, then those of all kinds: suspended, and of each framework one that runs."""
 
 
 @pytest.fixture(scope="module")
@@ -30,12 +49,16 @@ def stage() -> Iterator[Stage]:
 
 def _begin(stage: Stage, namespace: str, members: tuple[Member, ...]) -> None:
     """Make the jobs, and bring each into its state under the operator that runs now."""
-    stage.populate(namespace, runtimes(), [document(member) for member in members])
+    stage.populate(namespace, _runtimes(), [document(member) for member in members])
     stage.act_all(namespace, {member: member.early for member in members})
     for member in members:
         if not member.late and member.ends:
             _ended(stage, stage.trainjob(namespace, member.name), member)
     stage.settle()
+
+
+def _runtimes() -> list[Tree]:
+    return [*runtimes(), *(kind.runtime for kind in TRIED)]
 
 
 def _touched(before: dict[str, Tree], after: dict[str, Tree]) -> list[str]:
@@ -75,33 +98,84 @@ def _ended(stage: Stage, path: str, member: Member) -> Tree:
 
 
 def test_ours_takes_over(stage: Stage, report: SuiteReport) -> None:
-    _begin(stage, THERE, MEMBERS)
+    _begin(stage, THERE, ALL)
     before = stage.rested(THERE)
     statuses = _statuses(stage, THERE)
     stage.to_ours()
-    touched = _touched(before, stage.kept(THERE))
-    report.figure("takeover_jobs", len(MEMBERS))
+    touched = _touched(before, stage.rested(THERE))
+    report.figure("takeover_jobs", len(ALL))
     report.figure("takeover_touched", len(touched))
-    assert len(before) > len(MEMBERS), "there must be something that could be touched"
+    assert len(before) > len(ALL), "there must be something that could be touched"
     assert touched == []
     assert _statuses(stage, THERE) == statuses
-    assert _finish(stage, THERE, MEMBERS) == []
-    assert _without_digest(stage, THERE) == {member.name for member in MEMBERS if _is_over(member)}
+    assert _finish(stage, THERE, ALL) == []
+    assert _without_digest(stage, THERE) == {member.name for member in ALL if _is_over(member)}
 
 
 def test_the_reference_takes_back(stage: Stage, report: SuiteReport) -> None:
-    members = tuple(member for member in MEMBERS if member.returns)
+    members = tuple(member for member in ALL if member.returns)
+    stage.populate(FROZEN, _runtimes(), [kinds.document(_WITH_PROGRESS, "with-progress", suspend=True)])
+    stage.settle()
     stage.turn_progress_off()
     _begin(stage, BACK, members)
-    before = stage.rested(THERE, BACK)
+    _begin_frozen(stage)
+    before = stage.rested(THERE, BACK, FROZEN)
     statuses = _statuses(stage, BACK)
     stage.to_reference()
-    touched = _touched(before, stage.kept(THERE, BACK))
+    # What it finds when it starts comes after what is new: that it has come tells the one thing that it does change.
+    stage.until("its TTL is there", lambda: "ttlSecondsAfterFinished" in stage.jobset(BACK, "ttl-held")["spec"])
+    touched = _touched(before, stage.rested(THERE, BACK, FROZEN))
     report.figure("takeback_jobs", len(members))
     report.figure("takeback_touched", len(touched))
-    assert touched == []
+    # Ours leaves the TTL out until the job's end is told, and the reference does not.
+    assert touched == [f"JobSet {BACK}/ttl-held"]
     assert _statuses(stage, BACK) == statuses
     assert _finish(stage, BACK, members) == []
+
+
+def _begin_frozen(stage: Stage) -> None:
+    """Make, under ours, the jobs that the reference cannot take back: suspended ones, and some that run."""
+    for kind in TRIED:
+        if kind.frozen:
+            stage.populate(FROZEN, [], [kinds.document(kind, f"{kind.name}-held", suspend=True)])
+    stage.populate(FROZEN, [], [kinds.document(kind, kind.name) for kind in _STOPPED])
+    stage.act_all(FROZEN, {kind.running(): ("start",) for kind in _STOPPED})
+    stage.settle()
+
+
+def test_what_jobset_freezes(stage: Stage, report: SuiteReport) -> None:
+    """Of jobs of ours that the reference cannot resume, the fields in which it makes the JobSet otherwise."""
+    held = {f"{kind.name}-held": kind.frozen for kind in TRIED if kind.frozen}
+    held["with-progress"] = kinds.OF_PROGRESS
+    found = dict(zip(held, stage.each(lambda name: _thawed(stage, name), held), strict=True))
+    report.figure("takeback_frozen", sum(map(bool, found.values())))
+    assert found == held
+
+
+def test_a_job_that_cannot_be_suspended_runs_on(stage: Stage) -> None:
+    names = [kind.name for kind in _STOPPED]
+    assert stage.each(lambda name: stage.ask(FROZEN, name, stop=True), names) == [False] * len(names)
+    for name in names:
+        assert stage.ask(FROZEN, name, stop=False)
+    stage.act_all(FROZEN, {kind.running(): ("succeed",) for kind in _STOPPED})
+    for kind in _STOPPED:
+        assert _ended(stage, stage.trainjob(FROZEN, kind.name), kind.running())["reason"] == "AllJobsCompleted"
+
+
+def test_kinds_of_jobs_are_documented() -> None:
+    text = DOCUMENT.read_text()
+    assert [kind.name for kind in KINDS if kinds.row(kind) not in text] == []
+
+
+def _thawed(stage: Stage, name: str) -> tuple[str, ...]:
+    """Resume a job under the reference, which JobSet refuses; return what another JobSet, made anew, has otherwise."""
+    if stage.ask(FROZEN, name, stop=False):
+        return ()
+    ours, theirs = stage.jobset(FROZEN, name), stage.make_anew(FROZEN, name)
+    assert not theirs["spec"].get("suspend"), f"{name} does not run"
+    found = tree_differences(ours["spec"]["replicatedJobs"], theirs["spec"]["replicatedJobs"])
+    places = [re.search(r".*template\.spec\.(?:(?:initC|c)ontainers\.)?(\w+)", plain(path)) for path, _, _ in found]
+    return tuple(sorted({place[1] if place else "?" for place in places}))
 
 
 def _counts(status: Tree) -> bool:

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import ExitStack
 
-    from aiohttp import web
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 PATIENCE = 60
 """Seconds for what must happen: for a bug, not for pacing."""
@@ -58,16 +59,17 @@ def go_first() -> None:
 class Judging(FakeServer):
     """An API server that knows two tokens and lets one of them read metrics; users of the hub may everything."""
 
-    def _act(self, verb: Any, request: web.Request, target: Any, body: bytes, fault: Any) -> dict[str, Any]:
-        plural = None if target is None else target.collection.plural
+    def act(self, asking: Asking, fault: Fault | None) -> dict[str, Any]:
+        """Review tokens and access; the rest is as usual."""
+        plural = None if asking.target is None else asking.target.collection.plural
         if plural == "tokenreviews":
             known = {"scraper": SCRAPER, "tenant": "system:serviceaccount:team:default"}
-            user = known.get(msgspec.json.decode(body)["spec"]["token"])
+            user = known.get(msgspec.json.decode(asking.body)["spec"]["token"])
             return {"status": {"authenticated": user is not None, "user": {"username": user or ""}}}
         if plural == "subjectaccessreviews":
-            spec = msgspec.json.decode(body)["spec"]
+            spec = msgspec.json.decode(asking.body)["spec"]
             return {"status": {"allowed": "resourceAttributes" in spec or spec["user"] == SCRAPER}}
-        return super()._act(verb, request, target, body, fault)
+        return super().act(asking, fault)
 
 
 @contextlib.contextmanager

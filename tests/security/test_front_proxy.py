@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from aiohttp import web
-
     from lab.pki import Pair
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 PATIENCE = 60
 """Seconds for what must happen: for a bug, not for pacing."""
@@ -42,10 +42,11 @@ FORGED = "uid-of-somebody-else"
 class Willing(FakeServer):
     """An API server that allows everybody everything, so that only the question who it is keeps anybody out."""
 
-    def _act(self, verb: Any, request: web.Request, target: Any, body: bytes, fault: Any) -> dict[str, Any]:
-        if target is not None and target.collection.plural == "subjectaccessreviews":
+    def act(self, asking: Asking, fault: Fault | None) -> dict[str, Any]:
+        """Allow everything."""
+        if asking.target is not None and asking.target.collection.plural == "subjectaccessreviews":
             return {"status": {"allowed": True}}
-        return super()._act(verb, request, target, body, fault)
+        return super().act(asking, fault)
 
 
 @contextmanager

@@ -87,9 +87,8 @@ async def test_the_ttl_that_another_controller_gave_a_queued_jobset_is_taken_whe
     managed = [{"manager": "trainer", "operation": "Apply", "fieldsV1": fields}]
     spec = {**jobset["spec"], "ttlSecondsAfterFinished": 5}
     world.put(JOB_SETS, {**jobset, "metadata": {**jobset["metadata"], "managedFields": managed}, "spec": spec})
-    world.storage.applied[next(iter(slot for slot in world.storage.applied if slot[0].plural == "jobsets"))][
-        "spec", "ttlSecondsAfterFinished"
-    ] = 5
+    (held,) = (held for (kind, _), held in world.storage.applied.items() if kind.plural == "jobsets")
+    held["trainer", ""]["spec", "ttlSecondsAfterFinished"] = 5
     fresh = world.restart()
     assert await fresh.settle() == DONE
     assert fresh.take_writes() == [], "a takeover changes nothing that waits"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SOURCE = REPOSITORY / "src" / "trainplane"
+TESTS = REPOSITORY / "tests"
 PAGES = sorted((REPOSITORY / "docs" / "architecture").glob("*.md"))
 DOTTED = re.compile(r"(?<![\w.-])trainplane((?:\.[a-z_][a-z0-9_]*)+)")
 TABLE_ROW = re.compile(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", re.MULTILINE)
@@ -44,7 +45,8 @@ def test_the_modules_that_pages_list_are_there() -> None:
     listed = 0
     missing = []
     for page in PAGES:
-        rooms = [SOURCE / page.stem, *(folder for folder in (SOURCE / page.stem).rglob("*") if folder.is_dir())]
+        homes = (SOURCE / page.stem, TESTS / page.stem)
+        rooms = [*homes, *(folder for home in homes for folder in home.rglob("*") if folder.is_dir())]
         for row in TABLE_ROW.finditer(page.read_text()):
             for name in re.findall(r"`([\w/]+)`", row[1]):
                 if not name.islower() or "test_" in name or name.startswith(("tests/", "benchmarks/")):

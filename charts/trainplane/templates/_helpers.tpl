@@ -60,9 +60,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 
 {{- define "trainplane.initializers.image" -}}
+{{- include "trainplane.podImage" (list . .Values.initializers "trainplane/initializers") }}
+{{- end }}
+
+{{- define "trainplane.cache.image" -}}
+{{- include "trainplane.podImage" (list . .Values.dataCache "trainplane/cache") }}
+{{- end }}
+
 {{- /* Of a release that is upgraded with its former values, the default's. */ -}}
-{{- $image := merge (dict) ((.Values.initializers).image | default dict) (dict "registry" "ghcr.io" "repository" "trainplane/initializers") }}
-{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}:{{ $image.tag | default (printf "v%s" .Chart.AppVersion) }}
+{{- define "trainplane.podImage" -}}
+{{- $image := merge (dict) ((index . 1).image | default dict) (dict "registry" "ghcr.io" "repository" (index . 2)) }}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}:{{ $image.tag | default (printf "v%s" (index . 0).Chart.AppVersion) }}
 {{- end }}
 
 {{- define "trainplane.runtimeImage" -}}
@@ -153,6 +161,10 @@ annotations:
 {{- $image := include "trainplane.initializers.image" . }}
 {{- if and (not (dig "output" "image" "" $config)) (ne $image (printf "ghcr.io/trainplane/initializers:v%s" .Chart.AppVersion)) }}
 {{- $_ := set $config "output" (dict "image" $image) }}
+{{- end }}
+{{- $cache := include "trainplane.cache.image" . }}
+{{- if and (not (dig "cache" "image" "" $config)) (ne $cache (printf "ghcr.io/trainplane/cache:v%s" .Chart.AppVersion)) }}
+{{- $_ := set $config "cache" (dict "image" $cache) }}
 {{- end }}
 {{- toYaml (merge (dict "apiVersion" "config.trainer.kubeflow.org/v1alpha1" "kind" "Configuration") $config) }}
 {{- end }}

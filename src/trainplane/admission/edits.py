@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 _FIXED: Final = ("trainer", "initializer", "activeDeadlineSeconds")
-_FIXED_ANNOTATIONS: Final = (names.ANNOTATION_OUTPUT, names.ANNOTATION_OUTPUT_SECRET)
+_FIXED_ANNOTATIONS: Final = (names.ANNOTATION_OUTPUT, names.ANNOTATION_OUTPUT_SECRET, names.ANNOTATION_CACHE)
 """Annotations that pods are made by; a JobSet's pods cannot be given others."""
 
 
@@ -47,12 +47,12 @@ def judge_fixed(new: Tree, old: Tree) -> Iterator[Finding]:
 
 
 def changes_output(new: Tree, old: Tree) -> bool:
-    """Return whether an update says otherwise where output goes, or with which credentials."""
+    """Return whether an update says otherwise where output goes, with which credentials, or whose cache is read."""
     return any(_annotation(new, name) != _annotation(old, name) for name in _FIXED_ANNOTATIONS)
 
 
 def judge_output(new: Tree, old: Tree) -> Iterator[Finding]:
-    """Yield a finding for each annotation about output that was added, changed or removed."""
+    """Yield a finding for each annotation that pods are made by and that was added, changed or removed."""
     for name in _FIXED_ANNOTATIONS:
         if _annotation(new, name) != _annotation(old, name):
             yield Finding(

@@ -80,6 +80,8 @@ def _judge(runtime: Tree) -> Iterator[Finding]:
 
 def _judge_jobs(template: JobSetTemplate) -> Iterator[Finding]:
     for index, job in enumerate(template.jobs):
+        if job.ancestor == names.ANCESTOR_CACHE:
+            continue  # no word of the reference's: a job that has it and is no cache of ours runs as it is
         container = names.CONTAINER_OF_ANCESTOR.get(job.ancestor or "")
         if container is None:
             continue

@@ -141,6 +141,14 @@ class Output(Section, frozen=True):
     image of this release; a cluster that pulls from a registry of its own names that one."""
 
 
+class Cache(Section, frozen=True):
+    """How TrainJobs have their data served. The reference has no such section; without it, all defaults."""
+
+    image: str = ""
+    """The image of the data cache, for steps whose runtime names the reference's, which cannot serve. Empty: that of
+    this release; a cluster that pulls from a registry of its own names that one."""
+
+
 class Legacy(Section, frozen=True):
     """Jobs of older kinds: those of training-operator and mpi-operator, and TrainJobs of v2alpha1.
 
@@ -198,6 +206,7 @@ class Configuration(Section, frozen=True):
     tls: TLS = TLS()
     limits: Limits = Limits()
     output: Output = Output()
+    cache: Cache = Cache()
     legacy: Legacy = Legacy()
 
     def enabled(self, gate: str) -> bool:
@@ -294,7 +303,11 @@ def _problems(configuration: Configuration) -> Iterator[str]:
 
 
 def _image_problems(configuration: Configuration) -> Iterator[str]:
-    images = {"output.image": configuration.output.image, "legacy.initImage": configuration.legacy.init_image}
+    images = {
+        "output.image": configuration.output.image,
+        "cache.image": configuration.cache.image,
+        "legacy.initImage": configuration.legacy.init_image,
+    }
     for path, image in images.items():
         if len(image) > _LONGEST_IMAGE or not image.isprintable() or " " in image:
             yield f"{path}: is {image[:80]!r}: write the name of an image, as registry.example.com/initializers:v1"

@@ -62,8 +62,9 @@ LABEL_FRAMEWORK: Final = "trainer.kubeflow.org/framework"
 """On a runtime: the framework that it is for."""
 FRAMEWORK_TENSORFLOW: Final = "tensorflow"
 FRAMEWORK_PADDLE: Final = "paddle"
+FRAMEWORK_CACHE: Final = "data-cache"
 """Frameworks that mlPolicy has no field for: the label chooses them, and annotations of the runtime are their settings.
-Kueue knows neither and counts such a job as one without a framework, which has the same pods."""
+Kueue knows none of them and counts such a job as one without a framework, which has the same pods."""
 ANNOTATION_PORT: Final = "trainer.kubeflow.org/port"
 """On a runtime: the port on which the nodes meet, for every framework."""
 ANNOTATION_MPI_IMPLEMENTATION: Final = "trainer.kubeflow.org/mpi-implementation"
@@ -78,6 +79,10 @@ ANNOTATION_OUTPUT_SECRET: Final = "trainplane.dev/output-secret"  # noqa: S105 t
 """On a TrainJob: the Secret of its namespace whose keys become the sender's variables."""
 ANNOTATION_RETRY_OF: Final = "trainplane.dev/retry-of"
 """On a TrainJob that is another attempt: the TrainJob that was the first."""
+ANNOTATION_CACHE: Final = "trainplane.dev/cache"
+"""On a TrainJob: the TrainJob of its namespace whose data cache it reads from."""
+ANNOTATION_CACHE_TOPOLOGY: Final = "trainplane.dev/cache-topology"
+"""On a runtime: the label of nodes within whose value a cache and its readers are near each other, beside the node."""
 CLAIMS_RETAIN: Final = "Retain"
 ANNOTATION_CLAIMS: Final = "trainer.kubeflow.org/claims"
 """On a runtime, `Retain`: claims that JobSet makes for a TrainJob outlive it, unless its output is sent."""
@@ -133,6 +138,9 @@ ANCESTOR_DATASET: Final = "dataset-initializer"
 ANCESTOR_MODEL: Final = "model-initializer"
 ANCESTORS: Final = (ANCESTOR_DATASET, ANCESTOR_MODEL, ANCESTOR_TRAINER)
 
+ANCESTOR_CACHE: Final = "cache-initializer"
+"""Serves the dataset while others train, and never ends by itself; Kueue's code knows it as any other job."""
+
 JOB_NODE: Final = "node"
 JOB_LAUNCHER: Final = "launcher"
 JOB_DATASET: Final = ANCESTOR_DATASET
@@ -142,6 +150,7 @@ CONTAINER_OF_ANCESTOR: Final = {
     ANCESTOR_TRAINER: CONTAINER_NODE,
     ANCESTOR_DATASET: ANCESTOR_DATASET,
     ANCESTOR_MODEL: ANCESTOR_MODEL,
+    ANCESTOR_CACHE: ANCESTOR_CACHE,
 }
 """The container that a job with that ancestor must have."""
 
@@ -156,6 +165,8 @@ OUTPUT_MANIFEST: Final = "trainplane-output.json"
 """The last file that arrives: what was sent, with sizes and digests."""
 INITIALIZERS_IMAGE: Final = "ghcr.io/trainplane/initializers"
 """The image of the initializers, without its tag, which is our version."""
+CACHE_IMAGE: Final = "ghcr.io/trainplane/cache"
+"""The image of the data cache, in the same way."""
 CLAIM_VOLUME: Final = "trainplane-claim"
 """The volume of the claim that a `pvc://` URI names."""
 CLAIM_MOUNT_PATH: Final = "/pvc"
@@ -210,6 +221,27 @@ ENV_OUTPUT_DIR: Final = "OUTPUT_DIR"
 ENV_OUTPUT_URI: Final = "OUTPUT_URI"
 ENV_OUTPUT_PROVENANCE: Final = "OUTPUT_PROVENANCE"
 """What the manifest says of where its files come from, as JSON."""
+
+ENV_CACHE_ENDPOINT: Final = "DATA_CACHE_ENDPOINT"
+"""Where a training finds its data cache, HOST:PORT."""
+ENV_CLUSTER_SIZE: Final = "CLUSTER_SIZE"
+ENV_METADATA_LOC: Final = "METADATA_LOC"
+ENV_SCHEMA_NAME: Final = "SCHEMA_NAME"
+ENV_TABLE_NAME: Final = "TABLE_NAME"
+ENV_IAM_ROLE: Final = "IAM_ROLE"
+"""What the reference's SDK says of a data cache: its pods, head among them, and where its table is."""
+CACHE_AMOUNTS: Final = {
+    "HEAD_CPU": "cpu",
+    "HEAD_MEM": "memory",
+    "WORKER_CPU": "cpu",
+    "WORKER_MEM": "memory",
+}
+"""What it says of the pods' resources, and which they are."""
+ENV_CACHE_HEAD: Final = "HEAD_ADDRESS"
+ENV_CACHE_SUBDOMAIN: Final = "CACHE_SUBDOMAIN"
+"""Behind a cache pod's hostname, its address; only pods that we made into a cache have it."""
+ENV_CACHE_KEY_FILE: Final = "CACHE_KEY_FILE"
+ENV_CACHE_DIR: Final = "CACHE_DIR"
 
 TORCH_NNODES: Final = "PET_NNODES"
 TORCH_NPROC_PER_NODE: Final = "PET_NPROC_PER_NODE"
@@ -305,6 +337,15 @@ FLUX_MEMORY_MOUNT_PATH: Final = "/dev/shm"  # noqa: S108 a mount inside the user
 FLUX_SPACK_VOLUME: Final = "spack-install"
 FLUX_SPACK_MOUNT_PATH: Final = "/opt/software"
 
+CACHE_PORT: Final = 50051
+"""Where a data cache answers clients and the kubelet: the reference's."""
+CACHE_KEY: Final = "key"
+"""The key of the Secret, and the file, with which a cache's nodes sign what they let clients read."""
+CACHE_KEY_VOLUME: Final = "trainplane-cache-key"
+CACHE_KEY_MOUNT_PATH: Final = "/var/run/secrets/trainplane/cache"
+CACHE_VOLUME: Final = "trainplane-cache"
+CACHE_MOUNT_PATH: Final = "/cache"
+
 STATUS_VOLUME: Final = "kubeflow-trainer-token"
 STATUS_MOUNT_PATH: Final = "/var/run/secrets/kubeflow/trainer"
 STATUS_CA_CONFIG_MAP: Final = "kubeflow-trainer-status-ca"
@@ -362,6 +403,16 @@ def flux_entrypoint_name(train_job: str) -> str:
 def flux_curve_name(train_job: str) -> str:
     """Name the Secret with Flux's certificate."""
     return f"{train_job}-flux-curve"
+
+
+def cache_service_name(train_job: str) -> str:
+    """Name the Service of a TrainJob's data cache; the reference's clients ask there."""
+    return f"{train_job}-cache-service"
+
+
+def cache_secret_name(train_job: str) -> str:
+    """Name the Secret with the key of a TrainJob's data cache."""
+    return f"{train_job}-cache"
 
 
 def history_name(train_job: str) -> str:

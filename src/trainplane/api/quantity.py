@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 import re
-from functools import cache, total_ordering
+from functools import cache, lru_cache, total_ordering
 from typing import Final
 
 from trainplane.api.errors import QuantityError
@@ -140,8 +140,9 @@ class Quantity:
 ZERO: Final = Quantity(0)
 
 
+@lru_cache(maxsize=1024)
 def parse(text: str) -> Quantity:
-    """Read a quantity.
+    """Read a quantity. The same few are read over and over: those of a runtime, each time that a TrainJob is judged.
 
     Raises:
         QuantityError: the text is none, or larger than any resource; the message says which.

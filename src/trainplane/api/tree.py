@@ -26,6 +26,11 @@ Step: TypeAlias = str | int | tuple[str, str]
 def get(tree: Any, *path: Step) -> Any:
     """Return what stands at a path, or None if any step of it is missing."""
     for step in path:
+        if isinstance(step, str):  # nearly all are: not a call for each
+            if not isinstance(tree, dict) or step not in tree:
+                return None
+            tree = tree[step]
+            continue
         place = _place(tree, step)
         if place is None:
             return None

@@ -3,6 +3,7 @@
 ```
 CacheError (RuntimeError)
 ├── InvalidError        what was asked for cannot mean anything                                            user
+│   └── PartitionError  a rank for which no row is left                                                    user
 ├── NotFoundError       there is no such file, folder, bucket or table                                     user
 ├── InexactError        it is there, and cannot be read exactly                                            user
 ├── ChangedError        a file is not what it was when the manifest was made                               source
@@ -47,6 +48,12 @@ class CacheError(RuntimeError):
 
 class InvalidError(CacheError):
     """What was asked for cannot mean anything."""
+
+
+class PartitionError(InvalidError):
+    """A rank for which no row is left."""
+
+    remedy = "read with no more ranks than there are rows"
 
 
 class NotFoundError(CacheError):

@@ -13,8 +13,9 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.flight as fl
 
@@ -30,13 +31,19 @@ if TYPE_CHECKING:
     from trainplane.cache.manifest import Manifest
     from trainplane.cache.opening import HeadLine
 
+    Shape = Callable[[Any], Any]
+
 T = TypeVar("T")
+Asked: TypeAlias = tuple[int, "Shape", "Future[Any]"]
+"""A block's number, what is made of it, and where that is waited for."""
 
 _CALL: Final = 20.0
 """Seconds for one call of a few blocks."""
 _LONGEST_PAUSE: Final = 2.0
-SHUNNED: Final = 10.0
-"""Seconds for which a worker that failed is asked last."""
+_SHUNNED: Final = 10.0
+_LONGEST_SHUNNED: Final = 320.0
+_RECYCLED: Final = 31 << 20
+"""Bytes; just below the most that glibc learns from."""
 
 
 @dataclass
@@ -74,14 +81,20 @@ class Fetcher:
         self._opened: wire.Opened | None = None
         self._clients: dict[str, Any] = {}
         self._shunned: dict[str, float] = {}
+        self._failures: dict[str, int] = {}
+        """How often each worker has failed since it last gave a block."""
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(streams, thread_name_prefix="fetch")
         self._closed = threading.Event()
         self.counts = Counts()
+        _recycle()
 
-    def blocks(self, numbers: Iterable[int]) -> Iterator[Any]:
-        """Yield blocks in this order, each fetched while those before it are used."""
-        upcoming = iter(numbers)
+    def blocks(self, wanted: Iterable[tuple[int, Shape]]) -> Iterator[Any]:
+        """Yield what is made of blocks in this order, each fetched and made while those before it are used.
+
+        A shape is called once for each block, in the thread that fetched it: shuffling keeps no training loop waiting.
+        """
+        upcoming = iter(wanted)
         waiting: deque[Future[Any]] = deque()
         try:
             while True:
@@ -99,8 +112,6 @@ class Fetcher:
                 if waited:
                     self.counts.waits += 1
                     self.counts.wait_s += time.perf_counter() - began
-                self.counts.blocks += 1
-                self.counts.bytes += batch.nbytes
                 yield batch
         finally:
             for future in waiting:
@@ -116,28 +127,27 @@ class Fetcher:
             self._clients.clear()
         self._line.close()
 
-    def _ask(self, numbers: list[int]) -> list[Future[Any]]:
+    def _ask(self, wanted: list[tuple[int, Shape]]) -> list[Future[Any]]:
         """Begin to fetch some blocks, with one call for those that one worker has."""
-        futures: list[tuple[int, Future[Any]]] = [(number, Future()) for number in numbers]
-        groups: dict[str, list[tuple[int, Future[Any]]]] = {}
+        everything: list[Asked] = [(number, shape, Future()) for number, shape in wanted]
+        groups: dict[str, list[Asked]] = {}
         opened = self._opened or self._open()
-        for number, future in futures:
-            first = self._ranked(opened, number)[0]
-            groups.setdefault(first, []).append((number, future))
+        for one in everything:
+            groups.setdefault(self._ranked(opened, one[0])[0], []).append(one)
         for group in groups.values():
             self._pool.submit(self._fetch, group)
-        return [future for _, future in futures]
+        return [future for _, _, future in everything]
 
-    def _fetch(self, group: list[tuple[int, Future[Any]]]) -> None:
+    def _fetch(self, group: list[Asked]) -> None:
         """Fetch blocks of one worker, elsewhere what it does not give; every future ends, well or with the cause."""
         try:
             self._fetch_all(group)
         except BaseException as error:  # noqa: BLE001 handed to the reader, who waits for it
-            for _, future in group:
+            for _, _, future in group:
                 if not future.done():
                     future.set_exception(error)
 
-    def _fetch_all(self, group: list[tuple[int, Future[Any]]]) -> None:
+    def _fetch_all(self, group: list[Asked]) -> None:
         """Take all from the worker that is everybody's first choice; if it breaks off, each from its own replica."""
         left = deque(group)
         opened = self._opened or self._open()
@@ -149,9 +159,9 @@ class Fetcher:
         while left:
             self._fetch_one(left)
 
-    def _fetch_one(self, left: deque[tuple[int, Future[Any]]]) -> None:
+    def _fetch_one(self, left: deque[Asked]) -> None:
         """Take one block from whoever has it, for as long as `patience`."""
-        number, _ = left[0]
+        number = left[0][0]
         one = deque([left.popleft()])
         until = time.monotonic() + self._patience
         tries = 0
@@ -178,15 +188,16 @@ class Fetcher:
             raise error
         if isinstance(error, ExpiredError):
             self._opened = None
-        else:
-            self._shunned[worker] = time.monotonic() + SHUNNED
+        # Whoever calls a new grant expired has a clock that is off: it is asked last as well.
         with self._lock:
+            self._failures[worker] = self._failures.get(worker, 0) + 1
+            self._shunned[worker] = time.monotonic() + shunned_for(self._failures[worker])
             self.counts.failovers += 1
             self.counts.repeats += blocks
 
-    def _call(self, opened: wire.Opened, worker: str, left: deque[tuple[int, Future[Any]]]) -> None:
+    def _call(self, opened: wire.Opened, worker: str, left: deque[Asked]) -> None:
         """Take blocks from a worker, one after the other, off `left`."""
-        wanted = tuple(number for number, _ in left)
+        wanted = tuple(one[0] for one in left)
         try:
             client = self._client(opened.members[worker])
             stream = client.do_get(fl.Ticket(ticket(opened.grant, wanted)), self._line.access.options(_CALL))
@@ -194,18 +205,29 @@ class Fetcher:
                 raise ChangedError(f"{worker} serves another schema than the manifest's")
             while left:
                 batch = stream.read_chunk().data
-                number, future = left[0]
+                number, shape, future = left[0]
                 if batch.num_rows != self._rows[number]:
                     raise ChangedError(
                         f"{worker} gave {batch.num_rows} rows for the {self._rows[number]} of block {number}"
                     )
                 left.popleft()
+                self._failures.pop(worker, None)
                 if not future.done():
-                    future.set_result(batch)
+                    self._hand(future, shape, batch)
         except StopIteration:
             raise UnreachableError(f"{worker} ended before block {left[0][0]}") from None
         except (fl.FlightError, pa.ArrowException, OSError) as error:
             raise wire.from_flight(error, worker) from None
+
+    def _hand(self, future: Future[Any], shape: Shape, block: Any) -> None:
+        """Give a whole block to whoever waits for it, or why nothing can be made of it: no other worker's fault."""
+        with self._lock:
+            self.counts.blocks += 1
+            self.counts.bytes += block.nbytes
+        try:
+            future.set_result(shape(block))
+        except pa.ArrowException as error:
+            future.set_exception(error)
 
     def _open(self) -> wire.Opened:
         """Ask the head anew who serves, for as long as `patience`; the dataset must be the same."""
@@ -226,6 +248,20 @@ class Fetcher:
             if location not in self._clients:
                 self._clients[location] = self._line.access.connect(location)
             return self._clients[location]
+
+
+def _recycle() -> None:
+    """Let the C library keep memory of a block's size for the next one: a quarter of what receiving costs.
+
+    A gRPC message is allocated by malloc, and glibc asks the kernel for what is large each time, page by page, until it
+    has seen that such memory comes and goes. This shows it so, once; on other C libraries nothing happens.
+    """
+    np.empty(_RECYCLED, np.uint8)
+
+
+def shunned_for(failures: int) -> float:
+    """Return for how many seconds a worker is asked last that has failed so often: a node that is gone costs little."""
+    return min(_SHUNNED * 2.0 ** (min(failures, 16) - 1), _LONGEST_SHUNNED)
 
 
 def patiently(ask: Callable[[], T], patience: float, stop: threading.Event) -> T:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Meta
 
 from trainplane.cache.errors import InexactError, InvalidError
+from trainplane.cache.known import known
 
 LARGEST: Final = 256 << 20
 """Bytes of a manifest; a million fragments are 150 MB."""
@@ -33,13 +34,15 @@ Predicate: TypeAlias = tuple[Text, Operator, Value | tuple[Value, ...]]
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """What a dataset is made from. It names no secret: credentials come from the environment of head and workers."""
 
-    kind: Literal["parquet", "csv", "iceberg"]
+    kind: Literal["parquet", "csv", "json", "arrow", "orc", "avro", "iceberg", "written"]
     location: Text
-    """A folder or file, `s3://bucket/prefix`, or the metadata file of an Iceberg table."""
+    """A folder or file, `s3://bucket/prefix`, the metadata file of an Iceberg table, or the name of what is written."""
     columns: tuple[Text, ...] = ()
     """Those to serve, in this order; none named are all."""
     where: tuple[Predicate, ...] = ()
     """Only rows for which all of these hold."""
+    sql: Text = ""
+    """`SELECT … FROM dataset`: what is served is made of these columns and rows, each row by itself."""
     snapshot: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] | None = None
     """Of an Iceberg table: its current one unless said."""
     block_bytes: Annotated[int, Meta(ge=1 << 10, le=1 << 30)] = BLOCK_BYTES
@@ -57,13 +60,13 @@ class Fragment(msgspec.Struct, frozen=True):
     """A file of the source, as far as it belongs to the dataset."""
 
     name: Text
-    """Where the file lies below the source's location, or its URI in an Iceberg table."""
+    """Where the file lies below the source's location, its URI in an Iceberg table, or what its writer calls it."""
     rows: Count
     """Exactly, after the filter."""
     size: Count
     """Bytes of the file."""
     version: Text
-    """ETag, or time of the last change: another one is another file."""
+    """ETag, time of the last change, or digest: another one is another file."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -76,6 +79,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     block_rows: Annotated[int, Meta(ge=1, le=MOST_BLOCK_ROWS)]
     """Rows of each block but a fragment's last, which may have fewer."""
     fragments: tuple[Fragment, ...]
+    read: bytes = b""
+    """The schema of what the source's SQL is over; empty where there is none."""
 
     @cached_property
     def encoded(self) -> bytes:
@@ -98,13 +103,22 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
 
-def make_manifest(source: Source, schema: pa.Schema, fragments: tuple[Fragment, ...], row_bytes: float) -> Manifest:
+known(Manifest)
+
+
+def make_manifest(
+    source: Source, schema: pa.Schema, fragments: tuple[Fragment, ...], row_bytes: float, read: bytes = b""
+) -> Manifest:
     """Return the plan for fragments whose rows, decoded, are about `row_bytes` large."""
     if not sum(fragment.rows for fragment in fragments):
         raise InexactError(f"{source.location} has no rows that the filter lets through", "correct location or filter")
     block_rows = int(min(max(source.block_bytes / max(row_bytes, 1), 1), MOST_BLOCK_ROWS))
     return Manifest(
-        source=source, schema=schema.serialize().to_pybytes(), block_rows=block_rows, fragments=tuple(fragments)
+        source=source,
+        schema=schema.serialize().to_pybytes(),
+        block_rows=block_rows,
+        fragments=tuple(fragments),
+        read=read,
     )
 
 
@@ -123,7 +137,10 @@ def read_manifest(encoded: bytes, name: str) -> Manifest:
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """Return a schema as it is served: values instead of dictionaries, which differ by file, and no metadata."""
+    """Return a schema as it is served: values instead of dictionaries, which differ by file, and no metadata.
+
+    Views of text become text: not all that reads Arrow knows them yet.
+    """
     return pa.schema([pa.field(field.name, _plain_type(field), field.nullable) for field in schema])
 
 
@@ -131,4 +148,6 @@ def _plain_type(field: Any) -> Any:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_nested(kind) and "dictionary<" in str(kind):
         raise InexactError(f"column {field.name!r} nests dictionaries, which differ by file", "leave it out by columns")
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.string() if pa.types.is_string_view(kind) else pa.binary()
     return kind

@@ -13,6 +13,7 @@ import pyarrow.flight as fl
 from trainplane.cache import wire
 from trainplane.cache.errors import InvalidError, UnreachableError
 from trainplane.cache.manifest import LARGEST, Manifest, read_manifest
+from trainplane.cache.written import Commit, Committed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 PORT: Final = 50051
 _SECONDS: Final = 30.0
+_COMMIT_SECONDS: Final = 120.0
 _RECONNECT: Final = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
@@ -85,13 +87,29 @@ class HeadLine:
         """Return the manifest of a name: that one, or an error."""
         return read_manifest(self._ask(wire.MANIFEST, limit=LARGEST), name)
 
+    def places(self, descriptor: Any) -> list[str]:
+        """Return where a part is to be written, as the head shares parts out."""
+        try:
+            info = self._client.get_flight_info(descriptor, self.access.options(_SECONDS))
+        except (fl.FlightError, pa.ArrowException, OSError) as error:
+            raise wire.from_flight(error, f"the head at {self._location}") from None
+        return [location.uri.decode() for endpoint in info.endpoints for location in endpoint.locations]
+
+    def commit(self, commit: Commit) -> Committed:
+        """Seal a dataset; return what is served from now on."""
+        return wire.decoded(self._ask(wire.COMMIT, msgspec.json.encode(commit), seconds=_COMMIT_SECONDS), Committed)
+
+    def adopt(self, signer: Signer, manifest: Manifest) -> None:
+        """Tell a head that restarted what was committed."""
+        self._ask(wire.ADOPT, signer.sign("adopt", manifest.encoded))
+
     def close(self) -> None:
         """Hang up."""
         self._client.close()
 
-    def _ask(self, action: str, content: bytes = b"", limit: int = wire.LARGEST) -> bytes:
+    def _ask(self, action: str, content: bytes = b"", limit: int = wire.LARGEST, seconds: float = _SECONDS) -> bytes:
         try:
-            answers = self._client.do_action(fl.Action(action, content), self.access.options(_SECONDS))
+            answers = self._client.do_action(fl.Action(action, content), self.access.options(seconds))
             body = next(iter(answers)).body
             if body.size > limit:
                 raise InvalidError(f"the head at {self._location} answered with {body.size} bytes")
@@ -99,4 +117,8 @@ class HeadLine:
         except StopIteration:
             raise UnreachableError(f"the head at {self._location} answered with nothing") from None
         except (fl.FlightError, pa.ArrowException, OSError) as error:
-            raise wire.from_flight(error, f"the head at {self._location}") from None
+            told = wire.from_flight(error, f"the head at {self._location}")
+            if isinstance(told, UnreachableError):
+                # A new connection looks for a name at once that was not there yet; an old one waits for minutes.
+                self._client = self.access.connect(self._location)
+            raise told from None

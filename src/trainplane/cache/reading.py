@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
@@ -21,6 +22,7 @@ from msgspec import Meta
 from trainplane.cache.blocks import Blocks
 from trainplane.cache.errors import InvalidError
 from trainplane.cache.fetching import Counts, Fetcher, patiently
+from trainplane.cache.known import known
 from trainplane.cache.manifest import Count  # noqa: TC001 msgspec reads it
 from trainplane.cache.opening import Access, HeadLine
 from trainplane.cache.order import Order, Tail, remaining, share
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from trainplane.cache.manifest import Manifest
-    from trainplane.cache.order import Span, Step
+    from trainplane.cache.order import Piece, Span, Step
 
 
 Number: TypeAlias = Annotated[int, Meta(ge=1, le=1 << 20)]
@@ -49,6 +51,9 @@ class Cursor(msgspec.Struct, frozen=True):
     steps: tuple[tuple[Number, Count], ...] = ()
     """Worlds, and how many rows each of their ranks has had of this epoch; the last is the present one."""
     version: Literal[1] = 1
+
+
+known(Cursor)
 
 
 @dataclass(frozen=True)
@@ -126,14 +131,14 @@ class Reading:
                 held.append(piece.slice(at, rows - count))
                 at += rows - count
                 self._done += rows
-                yield _joined(held, self.schema)
+                yield _joined(held)
                 held, count = [], 0
             if at < piece.num_rows:
                 held.append(piece.slice(at))
                 count += piece.num_rows - at
         if count:
             self._done += count
-            yield _joined(held, self.schema)
+            yield _joined(held)
         self.set_epoch(self.epoch + 1)
 
     def set_epoch(self, epoch: int) -> None:
@@ -187,15 +192,18 @@ class Reading:
         """Yield what is left of this epoch, block by block, in the epoch's order."""
         order = Order(self._blocks, self._seed, self.epoch)
         # Within one world nothing is shared out anew: the rows that were had are the first ones.
-        pieces = list(order.pieces(_after(self._spans(), self._done)))
-        for piece, block in zip(pieces, self._fetcher.blocks(piece.block for piece in pieces), strict=True):
-            places = order.rows(piece.block, block.num_rows)
-            if places is None:
-                taken = block.slice(piece.start, piece.stop - piece.start)
-            else:
-                taken = block.take(pa.array(places[piece.start : piece.stop]))
+        pieces = order.pieces(_after(self._spans(), self._done))
+        for taken in self._fetcher.blocks((piece.block, partial(_taken, order, piece)) for piece in pieces):
             self.counts.rows += taken.num_rows
             yield taken
+
+
+def _taken(order: Order, piece: Piece, block: Any) -> Any:
+    """Return the rows of a piece, in their order."""
+    places = order.rows(piece.block, block.num_rows)
+    if places is None:
+        return block.slice(piece.start, piece.stop - piece.start)
+    return block.take(pa.array(places[piece.start : piece.stop]))
 
 
 def columns(batch: Any) -> dict[str, Any]:
@@ -223,10 +231,8 @@ def _after(spans: list[Span], done: int) -> list[Span]:
     return left
 
 
-def _joined(batches: list[Any], schema: Any) -> Any:
-    if len(batches) == 1:
-        return batches[0]
-    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()[0]
+def _joined(batches: list[Any]) -> Any:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _manifest(line: HeadLine, patience: float) -> Manifest:

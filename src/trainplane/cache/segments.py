@@ -21,6 +21,7 @@ import msgspec
 import pyarrow as pa
 
 from trainplane.cache.errors import ChangedError, DiskError
+from trainplane.cache.known import known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,6 +44,9 @@ class Note(msgspec.Struct, frozen=True):
     def digest(self) -> str:
         """Of the whole segment: the same wherever the same rows were decoded by the same code."""
         return hashlib.sha256(repr(self.checksums).encode()).hexdigest()
+
+
+known(Note)
 
 
 class Segment:
@@ -120,13 +124,17 @@ class Shelf:
             note = self._noted(part, rows, ends)
             with self._writing:
                 part.rename(path)
-                _put(path.with_suffix(".json"), msgspec.json.encode(note))
+                put_whole(path.with_suffix(".json"), msgspec.json.encode(note))
         except OSError as error:
             raise _disk(error) from None
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
         return Segment(path, note, believed=True)
+
+    def has(self, fragment: int) -> bool:
+        """Whether a segment lies here from before, good or not."""
+        return (self._folder / f"{fragment}.json").exists()
 
     def drop(self, fragment: int) -> None:
         """Forget a segment that turned out bad."""
@@ -176,7 +184,8 @@ def _checksum(content: Any) -> int:
     return zlib.crc32(content)
 
 
-def _put(path: Path, content: bytes) -> None:
+def put_whole(path: Path, content: bytes) -> None:
+    """Write a small file, whole or not at all."""
     part = path.with_suffix(f".part-{secrets.token_hex(8)}")
     part.write_bytes(content)
     part.rename(path)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from trainplane.cache.errors import DeniedError, ExpiredError, InvalidError
+from trainplane.cache.known import known
 from trainplane.cache.manifest import Count  # noqa: TC001 msgspec reads it
 
 _MAC: Final = 32
@@ -43,6 +44,9 @@ class Ticket(msgspec.Struct, frozen=True):
     grant: Grant
     blocks: tuple[int, ...]
     """In this order, whole; none named: the rows of the grant as they lie."""
+
+
+known(Grant)
 
 
 class Signer:

@@ -15,6 +15,7 @@ from msgspec import Meta
 
 from trainplane.cache import errors
 from trainplane.cache.errors import CacheError, DeniedError, InvalidError, UnreachableError
+from trainplane.cache.known import known
 
 HELLO: Final = "trainplane-cache-hello"
 """A worker to the head: who I am, what I hold. The answer: the manifest and the members."""
@@ -24,6 +25,10 @@ OPEN: Final = "trainplane-cache-open"
 """A client to the head: what to read, with what grant, from whom."""
 STATUS: Final = "trainplane-cache-status"
 """Anybody to head or worker: how far it is."""
+COMMIT: Final = "trainplane-cache-commit"
+"""A writer to the head: these parts are the dataset."""
+ADOPT: Final = "trainplane-cache-adopt"
+"""A worker to a head that restarted: the plan that was committed."""
 
 LARGEST: Final = 64 << 20
 """Bytes of any word but a manifest."""
@@ -46,6 +51,8 @@ class Hello(msgspec.Struct, frozen=True):
     """The digest of each segment that it serves, by the fragment's number."""
     trouble: Annotated[str, Meta(max_length=1000)] = ""
     """Why it cannot load what it should."""
+    served: Annotated[int, Meta(ge=0)] = 0
+    """Blocks that clients had of it or wrote to it: a cache that is used is not idle."""
 
 
 class Welcome(msgspec.Struct, frozen=True):
@@ -56,6 +63,8 @@ class Welcome(msgspec.Struct, frozen=True):
     replicas: Annotated[int, Meta(ge=1, le=16)]
     refused: tuple[int, ...] = ()
     """Fragments whose bytes are not what another worker has."""
+    over: bool = False
+    """Nobody has read for long enough: the head ends, and its workers with it."""
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -78,6 +87,9 @@ class Status(msgspec.Struct, frozen=True):
     """Fragments that somebody (at the head) or this worker holds."""
     rows: int
     trouble: str = ""
+
+
+known(Hello, Welcome, Opened, Status)
 
 
 def decoded(content: Any, kind: type[T], limit: int = LARGEST) -> T:

@@ -6,6 +6,7 @@ in its own words, and tries again: meanwhile its neighbours hold the same fragme
 
 from __future__ import annotations
 
+import hashlib
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -15,22 +16,37 @@ import msgspec
 import pyarrow as pa
 import pyarrow.flight as fl
 
-from trainplane.cache import wire
+from trainplane.cache import reference, wire
 from trainplane.cache.blocks import Blocks
-from trainplane.cache.errors import CacheError, DeniedError, DiskError, InvalidError, UnreachableError
+from trainplane.cache.errors import (
+    CacheError,
+    DeniedError,
+    DiskError,
+    InvalidError,
+    NotFoundError,
+    UnreachableError,
+)
+from trainplane.cache.manifest import read_manifest
+from trainplane.cache.meter import Meter, Sample
+from trainplane.cache.peers import Peers
 from trainplane.cache.placement import holders
-from trainplane.cache.segments import Segment, Shelf
+from trainplane.cache.segments import Segment, Shelf, put_whole
 from trainplane.cache.serving import Door, answered
 from trainplane.cache.sources import reader
+from trainplane.cache.staging import Staging
+from trainplane.cache.tickets import Grant, Ticket
+from trainplane.cache.written import Stored, address, is_open
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from trainplane.cache.manifest import Manifest
     from trainplane.cache.opening import HeadLine
+    from trainplane.cache.sources import Decoder
     from trainplane.cache.tickets import Signer
+    from trainplane.cache.written import Address
 
 _AT_ONCE: Final = 2
 """Fragments that are decoded at the same time: Arrow uses all cores for each already."""
@@ -40,12 +56,14 @@ HEARTBEAT: Final = 3.0
 class Holding:
     """What a worker has of one manifest."""
 
-    def __init__(self, manifest: Manifest, root: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, manifest: Manifest, root: Path, decoder: Decoder) -> None:
         self.manifest = manifest
         self.blocks = Blocks(manifest)
         self._shelf = Shelf(root, manifest.name, manifest.arrow_schema, manifest.block_rows)
-        self._reader = reader(manifest.source, env)
+        self._decoder = decoder
         self._segments: dict[int, Segment] = {}
+        self.row_bytes = 0.0
+        """Of a row on this disk, on average: to look at each buffer of an answer costs more than to send it."""
 
     @property
     def held(self) -> dict[int, str]:
@@ -59,8 +77,14 @@ class Holding:
             return
         segment = self._shelf.attach(number, fragment.rows)
         if segment is None:
-            segment = self._shelf.write(number, fragment.rows, self._reader.decode(self.manifest, fragment))
+            segment = self._shelf.write(number, fragment.rows, self._decoder.decode(self.manifest, fragment))
         self._segments[number] = segment
+        notes = [one.note for one in self._segments.copy().values()]
+        self.row_bytes = sum(note.size for note in notes) / sum(note.rows for note in notes)
+
+    def lies_here(self, number: int) -> bool:
+        """Whether a fragment's segment is on this disk from before."""
+        return self._shelf.has(number)
 
     def drop(self, number: int) -> None:
         """Forget a fragment, to load it anew."""
@@ -92,13 +116,22 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         *,
         env: Mapping[str, str],
         location: str = "",
+        part_bytes: int = 0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(door.location, **door.options)
+        self.meter = Meter()
+        options = door.options
+        super().__init__(
+            door.location, **{**options, "middleware": {**options.get("middleware", {}), "meter": self.meter}}
+        )
         self.name = name
         self.location = location or f"{door.location.rpartition(':')[0]}:{self.port}"
         """What clients reach it by."""
         self._root, self._signer, self._env, self._clock = root, signer, env, clock
+        self._may_write = bool(door.token)
+        self._staging = Staging(root, part_bytes)
+        self._sealing = root / "sealed.json"
+        """The plan of a dataset that was written here: nobody could plan it again."""
         self._holding: Holding | None = None
         self._troubles: dict[int, str] = {}
         """Why a fragment is not there."""
@@ -106,13 +139,13 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         """Why the head is not."""
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="load")
         self._loading: set[int] = set()
+        self._over = False
 
     @answered
     def do_get(self, context: Any, asked: Any) -> Any:
         """Answer with the blocks that a ticket names, in its order, or with the rows of its grant."""
-        del context
-        wanted = self._signer.read(asked.ticket, self._clock())
         holding = self._holding
+        wanted = self._wanted(asked.ticket, holding)
         if holding is None or holding.manifest.name != wanted.grant.manifest:
             raise UnreachableError("this worker does not hold that manifest, or not yet")
         blocks = holding.blocks
@@ -127,7 +160,40 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             parts = blocks.covering(wanted.grant.start, wanted.grant.stop)
             batches = [holding.block(number).slice(start, stop - start) for number, start, stop in parts]
         # A table's chunks are sent batch by batch in C++, without a Python object for each.
-        return fl.RecordBatchStream(pa.Table.from_batches(batches, holding.manifest.arrow_schema))
+        table = pa.Table.from_batches(batches, holding.manifest.arrow_schema)
+        self.meter.answered(context, len(batches), round(table.num_rows * holding.row_bytes))
+        return fl.RecordBatchStream(table)
+
+    def _wanted(self, ticket: bytes, holding: Holding | None) -> Ticket:
+        """Return what a ticket asks for. The reference's, which nobody signs, grant no more than opening would."""
+        now = self._clock()
+        if holding is not None and (rows := reference.rows(ticket)):
+            return Ticket(Grant(1, holding.manifest.name, *rows, now), ())
+        return self._signer.read(ticket, now)
+
+    @answered
+    def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
+        """Keep a part of a dataset that waits for its commit, and answer with a receipt."""
+        where = address(descriptor.path or [])
+        self._admit(where)
+        receipt = self._staging.write(where, self.name, reader.schema, _batches(reader))
+        if context.is_cancelled():
+            raise UnreachableError("the writer went away in the middle")
+        signed = self._signer.sign("receipt", msgspec.json.encode(receipt))
+        writer.write(msgspec.json.encode(Stored(receipt.rows, signed)))
+
+    def _admit(self, where: Address) -> None:
+        """Refuse what nobody may write, or not here."""
+        holding = self._holding
+        if holding is None or holding.manifest.source.kind != "written":
+            raise InvalidError("this cache is not written to", "start one with STORAGE_URI=write://NAME")
+        if not self._may_write:
+            raise DeniedError("this worker has no token, so nobody may write to it", "set CACHE_TOKEN_FILE")
+        dataset = holding.manifest.source.location
+        if where.dataset != dataset:
+            raise NotFoundError(f"this cache takes {dataset!r} and no other dataset")
+        if not is_open(holding.manifest):
+            raise InvalidError(f"{dataset!r} is committed and takes no more parts", "write to a new cache")
 
     @answered
     def do_action(self, context: Any, action: Any) -> Any:
@@ -138,24 +204,42 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         return iter([msgspec.json.encode(self.status)])
 
     @property
+    def held(self) -> set[int]:
+        """The numbers of the fragments that are served."""
+        return set(self._holding.held) if self._holding is not None else set()
+
+    @property
     def status(self) -> wire.Status:
         """How far loading is."""
         holding = self._holding
         if holding is None:
             return wire.Status(False, "", 0, 0, 0, self._unheard)
         count = len(holding.manifest.fragments)
-        held = len(holding.held)
+        held = len(self.held)
         # A head that is away takes nothing from what is here.
         ready = not self._loading and not self._troubles
         return wire.Status(ready, holding.manifest.name, count, held, holding.manifest.rows, self._trouble)
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The figures as they stand."""
+        holding = self._holding
+        fragments = holding.manifest.fragments if holding else ()
+        filled = sum(fragments[number].size for number in holding.held) if holding else 0
+        return [
+            Sample("loading_fragments", "gauge", "Files that are being decoded.", len(self._loading)),
+            Sample("part_bytes", "gauge", "Bytes that were written and wait for a commit.", self._staging.size),
+            Sample("held_bytes", "gauge", "Bytes of the files that this worker has decoded.", filled),
+            *self.meter.samples,
+        ]
 
     @property
     def _trouble(self) -> str:
         return next(iter(self._troubles.copy().values()), self._unheard)
 
     def serve_until(self, line: HeadLine, stop: threading.Event, pause: float = HEARTBEAT) -> None:
-        """Keep in step with the head until `stop`."""
-        while not stop.is_set():
+        """Keep in step with the head until `stop`, or until it says that it is over."""
+        while not stop.is_set() and not self._over:
             try:
                 more, self._unheard = self.step(line), ""
             except CacheError as error:
@@ -164,6 +248,8 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
 
     def step(self, line: HeadLine) -> bool:
         """Say hello and begin to load what is missing; return whether something is under way."""
+        if self._holding is None:
+            self._holding = self._sealed(line)
         holding = self._holding
         hello = wire.Hello(
             self.name,
@@ -172,10 +258,21 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             holding.manifest.name if holding else "",
             holding.held if holding else {},
             self._trouble,
+            self.meter.blocks + self._staging.batches,
         )
         welcome = line.hello(self._signer, hello)
+        self._over = welcome.over
+        if self._over:
+            return False
         if holding is None or holding.manifest.name != welcome.manifest:
-            self._holding = holding = Holding(line.manifest(welcome.manifest), self._root, self._env)
+            manifest = line.manifest(welcome.manifest)
+            if holding is not None and not is_open(holding.manifest) and manifest.source == holding.manifest.source:
+                if is_open(manifest):
+                    line.adopt(self._signer, holding.manifest)
+                    return True
+                if manifest.source.kind == "written":
+                    raise InvalidError(f"{manifest.source.location!r} was committed here with other parts")
+            self._holding = holding = self._take_up(manifest, line)
             self._troubles.clear()
         for number in welcome.refused:
             self._troubles[number] = f"fragment {number} was decoded to other bytes than elsewhere"
@@ -183,16 +280,46 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         members = {*welcome.members, self.name}
         held = holding.held
         for number, fragment in enumerate(holding.manifest.fragments):
-            mine = self.name in holders(fragment.name, members, welcome.replicas)
+            mine = self.name in holders(fragment.name, members, welcome.replicas) or self._only_here(holding, number)
             if mine and fragment.rows and number not in held and number not in self._loading:
                 self._loading.add(number)
                 self._pool.submit(self._load, holding, number)
         return bool(self._loading)
 
+    def _take_up(self, manifest: Manifest, line: HeadLine) -> Holding:
+        """Return the place for a plan; one that was written is kept on disk before anybody is told of it."""
+        if manifest.source.kind != "written":
+            return Holding(manifest, self._root, reader(manifest.source, self._env))
+        if not is_open(manifest):
+            try:
+                put_whole(self._sealing, manifest.encoded)
+            except OSError as error:
+                raise DiskError(f"a plan cannot be kept: {error.strerror}") from None
+            self._staging.drop_others(manifest.source.location, {fragment.name for fragment in manifest.fragments})
+        return Holding(manifest, self._root, Peers(line, self._signer, self._staging, self.name, self._clock))
+
+    def _sealed(self, line: HeadLine) -> Holding | None:
+        """Return what was written here and committed before a restart."""
+        try:
+            encoded = self._sealing.read_bytes()
+            manifest = read_manifest(encoded, hashlib.sha256(encoded).hexdigest())
+        except (OSError, InvalidError):
+            return None
+        return self._take_up(manifest, line)
+
+    def _only_here(self, holding: Holding, number: int) -> bool:
+        """Whether a fragment that was written is on this disk: it has no other source, whoever else should hold it."""
+        source = holding.manifest.source
+        if source.kind != "written":
+            return False
+        return holding.lies_here(number) or self._staging.has(source.location, holding.manifest.fragments[number])
+
     def _load(self, holding: Holding, number: int) -> None:
         """Load one fragment; what is wrong is said to the head, and tried again with the next hello."""
         try:
             holding.load(number)
+            if holding.manifest.source.kind == "written":
+                self._staging.drop(holding.manifest.source.location, holding.manifest.fragments[number].name)
             self._troubles.pop(number, None)
         except CacheError as error:
             self._troubles[number] = wire.printable(error.line)
@@ -206,6 +333,16 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         with suppress(fl.FlightError):
             self.shutdown()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _batches(stream: Any) -> Iterator[Any]:
+    """Yield what a writer sends."""
+    try:
+        for chunk in stream:
+            if chunk.data is not None:
+                yield chunk.data
+    except (fl.FlightError, pa.ArrowException) as error:
+        raise UnreachableError(f"the writer broke off: {wire.printable(str(error))[:200]}") from None
 
 
 def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:

@@ -195,7 +195,9 @@ class AsyncTrainerClient:
         Args:
             name: The TrainJob.
             steps: Which; all if you do not say.
-            follow: Go on until the job has finished, through restarts and new pods.
+            follow: Go on until the job has finished, through restarts and new pods. A line waits for steps that may
+                still bring an earlier one, at most 3 s for one that prints and 15 s for one that is being connected
+                again: only what comes later than that is out of order.
             tail: Begin with the last so many lines of each step.
             since: Leave out what was printed before; a time with its zone.
             previous: Of each step the run before the present one, where it was started again; with `follow=False`.

@@ -33,8 +33,8 @@ _SAID: Final = re.compile(rf"({'|'.join(CAUSES)}): (?=\S)")
 
 
 def is_initializer(name: str | None) -> bool:
-    """Return whether a container, or the replicated job of a pod, fetches a dataset or a model."""
-    return name in {names.ANCESTOR_DATASET, names.ANCESTOR_MODEL}
+    """Return whether a container, or the replicated job of a pod, fetches a dataset or a model, or serves one."""
+    return name in {names.ANCESTOR_DATASET, names.ANCESTOR_MODEL, names.ANCESTOR_CACHE}
 
 
 def class_said(message: str | None) -> str | None:

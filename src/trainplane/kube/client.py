@@ -129,11 +129,12 @@ class Client:
         fields: Selector | None = None,
         limit: int = PAGE_LIMIT,
         resource_version: str | None = None,
+        accept: str | None = None,
     ) -> AsyncGenerator[Page, None]:
         """Iterate over the pages of a list, all of one resourceVersion.
 
-        `limit=0` asks for everything in one page. Raises GoneError if the list outlives the server's memory between two
-        pages: the pages so far are then of no use, list again.
+        `limit=0` asks for everything in one page; `accept`, for another form than whole objects. Raises GoneError if
+        the list outlives the server's memory between two pages: the pages so far are then of no use, list again.
         """
         base = resource.path(namespace)
         query = selectors(labels, fields)
@@ -141,14 +142,15 @@ class Client:
             query["limit"] = str(limit)
         first = {"resourceVersion": resource_version} if resource_version is not None else {}
         seconds = self.transport.settings.list_seconds
-        response = await self.transport.request("GET", with_query(base, query | first), timeout_seconds=seconds)
-        page = decode_page(response.body)
-        yield page
-        while page.next:
-            following = query | {"continue": page.next}
-            response = await self.transport.request("GET", with_query(base, following), timeout_seconds=seconds)
+        following = query | first
+        while True:
+            path = with_query(base, following)
+            response = await self.transport.request("GET", path, timeout_seconds=seconds, accept=accept)
             page = decode_page(response.body)
             yield page
+            if not page.next:
+                return
+            following = query | {"continue": page.next}
 
     async def list_all(
         self,
@@ -196,6 +198,7 @@ class Client:
         labels: Selector | None = None,
         fields: Selector | None = None,
         timeout_seconds: int = WATCH_SECONDS,
+        accept: str | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Iterate over changes after `resource_version`, with bookmarks, until the server ends the watch.
 
@@ -212,7 +215,8 @@ class Client:
             query["resourceVersion"] = resource_version
         path = with_query(resource.path(namespace), query)
         lines = Lines()
-        async with self.transport.stream(path, total_seconds=timeout_seconds + WATCH_GRACE_SECONDS) as chunks:
+        most = timeout_seconds + WATCH_GRACE_SECONDS
+        async with self.transport.stream(path, total_seconds=most, accept=accept) as chunks:
             async for chunk in chunks:
                 for line in lines.feed(chunk):
                     if line:

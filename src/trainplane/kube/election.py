@@ -13,7 +13,8 @@ rates that differ by less than `lease_duration / renew_deadline` (1.5 by default
 back: the process has to exit.
 
 Two things stand outside the rule. A whole machine that is suspended, and its monotonic clock with it, wakes believing
-that no time has passed. And a person may clear the holder of a Lease, or delete it, while it is held: the old leader
+that no time has passed. And a person may clear the holder of a Lease, or delete it, while it is held, or restore a
+backup in which nobody held it: the old leader
 learns of it at its next renewal; candidates who knew the holder of a deleted Lease still wait for it to lapse, one that
 starts afterwards cannot know.
 """

@@ -51,6 +51,8 @@ class KubeError(Exception):
 
     retryable: ClassVar[bool] = False
     whose: ClassVar[Whose] = "ours"
+    in_doubt: bool = False
+    """Whether what was asked may have been done all the same: this, or an earlier try, does not tell."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel between processes as it is: the words of an error are no arguments to make it from."""
@@ -77,6 +79,7 @@ class TransportError(KubeError):
 
     retryable = True
     whose: ClassVar[Whose] = "cluster"
+    in_doubt = True
 
     def __init__(self, message: str, *, timed_out: bool = False) -> None:
         super().__init__(message)
@@ -86,6 +89,8 @@ class TransportError(KubeError):
 
 class ConnectError(TransportError):
     """No connection was made: the server cannot have seen the request, so any verb may be repeated."""
+
+    in_doubt = False
 
 
 class HandshakeError(ConnectError):
@@ -231,6 +236,7 @@ class ServerTimeoutError(ApiError):
     """The server gave up waiting; it may or may not have done what we asked."""
 
     default_code, default_reason, retryable, whose = 504, "Timeout", True, "cluster"
+    in_doubt = True
 
 
 _BY_REASON: dict[str, type[ApiError]] = {

@@ -44,6 +44,9 @@ second for their cluster."""
 DOUBTS: Final = 2
 """How often a stream that does not join what is kept is put aside, for the pod's status may lag behind its kubelet."""
 DOUBT_SECONDS: Final = 1.0
+LEFT_SECONDS: Final = 30.0
+"""Seconds without a line after which the stream of a pod that is gone is given up: a kubelet ends it with the pod, and
+one whose machine was lost may never do."""
 
 
 class ContainerState(NamedTuple):
@@ -178,6 +181,8 @@ class Follower(Generic[SinkT]):
         """Set once all that was printed before the follower began is in the sink, or cannot be reached."""
         self._changed = asyncio.Event()
         self._is_gone = False
+        self._patience: asyncio.Timeout | None = None
+        """Bounds the stream that is open, once the pod is gone."""
         self._is_over = not self.follow
         self._is_last = False
         self._failures = 0
@@ -198,6 +203,7 @@ class Follower(Generic[SinkT]):
     def leave(self) -> None:
         """The pod was deleted."""
         self._is_gone = self._is_over = True
+        self._bound()
         self._changed.set()
 
     async def run(self) -> None:
@@ -304,7 +310,10 @@ class Follower(Generic[SinkT]):
     async def _read(
         self, client: Client, number: int, *, follow: bool = False, previous: bool = False, is_over: bool = True
     ) -> None:
-        """Read a run from the last line of the sink to where the stream ends; `is_over`: no more will be printed."""
+        """Read a run from the last line of the sink to where the stream ends; `is_over`: no more will be printed.
+
+        Raises NotFoundError if the pod is gone and its stream brings nothing more, nor ends.
+        """
         run = self.sink.kept(number)
         newest = run.newest()
         resumption = Resumption([] if newest is None else run.since(resumed_from(newest)))
@@ -321,8 +330,14 @@ class Follower(Generic[SinkT]):
         quiet = _Quiet(self.current)
         self.sink.connecting()
         try:
-            async with contextlib.nullcontext() if follow else self.places().reads, aclosing(stream) as batches:
+            async with (
+                contextlib.nullcontext() if follow else self.places().reads,
+                asyncio.timeout(None) as self._patience,
+                aclosing(stream) as batches,
+            ):
+                self._bound()
                 async for batch in batches:
+                    self._bound()
                     self.sink.connected()
                     quiet.disturb()
                     self.problem = self._shortage
@@ -331,8 +346,18 @@ class Follower(Generic[SinkT]):
                         await self._keep(number, resumption, [batch.rest])
                     elif batch.rest:  # a whole line only if the container has ended, and then it comes again
                         self._half = number, batch.rest
+        except TimeoutError:  # of the sink's, too
+            if self._patience is None or not self._patience.expired():
+                raise
+            raise NotFoundError(f"pod {self.pod} is gone, and its log does not end") from None
         finally:
+            self._patience = None
             quiet.end()
+
+    def _bound(self) -> None:
+        """Wait only so long for the next line of a pod that is gone."""
+        if self._is_gone and self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time() + LEFT_SECONDS)
 
     async def _keep(self, number: int, resumption: Resumption, lines: list[bytes]) -> None:
         """Give the sink what is new; raises _DoubtError if that may be another run's."""

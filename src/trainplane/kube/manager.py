@@ -1,9 +1,9 @@
 """Starts and stops a process's reflectors and controllers in the right order.
 
-Up: all reflectors; when all stores are in sync, `ready`; when we lead, the controllers. A follower thus keeps its
-stores warm and its queues full, and begins within a moment of becoming leader. Down: controllers first, so that the
-last reconciles still see the world move; then what the caller still has to do with stores that are fresh (`closing`:
-give the Lease back, answer the last reviews); then reflectors.
+Up: all reflectors; when all stores that are needed are in sync, `ready`; when we lead, the controllers. A follower
+thus keeps its stores warm and its queues full, and begins within a moment of becoming leader. Down: controllers first,
+so that the last reconciles still see the world move; then what the caller still has to do with stores that are fresh
+(`closing`: give the Lease back, answer the last reviews); then reflectors.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Manager:
     async def _work(self, lead: Callable[[], Awaitable[object]] | None) -> None:
         with initial_sync_uncollected():
             for reflector in self._reflectors:
-                await reflector.synced.wait()
+                await reflector.settled.wait()
         self.ready.set()
         if lead is not None:
             await lead()

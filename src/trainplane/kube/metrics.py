@@ -87,6 +87,10 @@ class Metrics:
         """Show how late the event loop was at worst since the last scrape."""
         self._families.loop_lag.set_function(take_worst)
 
+    def event_dropped(self) -> None:
+        """Count news of an object that is never written as an Event."""
+        self._families.events_dropped.inc()
+
     def requested(self, method: str, host: str, code: int | str) -> None:
         """Count a request to an API server; `code` is the HTTP code, or "<error>" if no answer came."""
         key = (str(code), method, host)
@@ -291,3 +295,4 @@ class _Families:
         self.stream_failures = counter("reflector_failures_total", "Lists and watches that failed.", "name", "error")
         self.handler_failures = counter("reflector_handler_failures_total", "Handlers that raised.", "name", "error")
         self.loop_lag = gauge("event_loop_lag_seconds", "Largest lag of the event loop since the last scrape.")
+        self.events_dropped = counter("events_dropped_total", "News of objects that was never written as an Event.")

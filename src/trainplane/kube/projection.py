@@ -39,6 +39,10 @@ class Projection:
     """Returns what is stored in place of an object, where it has to be cut deeper than fields are; the two above do
     not count then. Must not raise."""
 
+    keeps: Callable[[ObjectHeader], bool] | None = None
+    """Tells whether an object is kept at all; one that is not is absent to the store, and costs it nothing. Where no
+    selector of the API server singles out what is wanted. Must not raise."""
+
 
 WHOLE = Projection()
 METADATA = Projection(fields=frozenset())
@@ -116,6 +120,7 @@ class Projector:
         self._fields = projection.fields
         self._metadata = None if projection.metadata is None else projection.metadata | _IDENTITY
         self._transform = projection.transform
+        self._keeps = projection.keeps
         self._indexes = tuple(indexes)
         self._readers = {index.type: index for index in self._indexes}
         self._raw_fields: Callable[[msgspec.Raw], dict[str, msgspec.Raw]] = decoder(dict[str, msgspec.Raw]).decode
@@ -132,6 +137,10 @@ class Projector:
             return ObjectHeader(key, int(identity.resource_version), identity.uid, raw, fields)
         except (*MALFORMED, ValueError, KeyError) as error:
             raise _no_object(raw, error) from error
+
+    def keeps(self, header: ObjectHeader) -> bool:
+        """Return whether the store keeps an object."""
+        return self._keeps is None or self._keeps(header)
 
     def project(self, header: ObjectHeader) -> Entry:
         """Return what the store keeps of an object; raises StreamError as `read` does."""

@@ -7,9 +7,10 @@ those (410) is everything listed again, and compared, so that deletes we missed 
 
 Trust is limited. Versions only go forward, object by object (`store`) and list by list (`relist`): a list older than
 what was seen already is refused and taken again. A server that insists (`stale_lists` times in a row) has been restored
-from a backup, and is believed. Such a server takes a watch from its future without a word and is then silent, or, once
-its versions have caught up, sends events of another history. So a stream that did not end at its appointed time is
-resumed only after a list of one object has shown that the server is not behind what was seen.
+from a backup, and is believed; so is a list that is new and has objects which are old. Such a server takes a watch from
+its future without a word and is then silent, or, once its versions have caught up, sends events of another history. So
+a stream that did not end at its appointed time is resumed only after a list of one object has shown that the server is
+not behind what was seen.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.errors import (
     ApiError,
     BadRequestError,
+    ForbiddenError,
     GoneError,
     InvalidError,
     KubeError,
@@ -59,8 +61,14 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 OVERLAP = 16
 """Events that a resumed watch asks for again: repeats cost nothing, and a cut amid events out of order loses none."""
 
+CATCH_UP_SECONDS = 2.0
+"""Seconds in which events of a resumed watch do not show that the store is up to date: they repeat, or are late."""
+
 RETRY_AFTER_MOST = 60.0
 """Seconds of a Retry-After that are obeyed: whoever asks for a day would have a store that is a day old."""
+
+ABSENT_SECONDS = 60.0
+"""Seconds between looks for a resource that is not served, or not ours to read, and that nobody waits for."""
 
 SHORTEST_WATCH = 1.0
 """Seconds below which the end of a watch is a failure to wait after, however cleanly the server ended it."""
@@ -131,6 +139,9 @@ class Reflector:
 
     `handlers` are called for each change, in order, after the store has it; they must not block. One that raises is
     logged and misses that change; the others and the store do not.
+
+    `needed=False` is for a resource that may never be there, or that an admin may keep from us: it is looked for each
+    minute, and said once to be absent.
     """
 
     def __init__(
@@ -147,13 +158,16 @@ class Reflector:
         settings: ReflectorSettings | None = None,
         observer: Observer | None = None,
         random: Random | None = None,
+        needed: bool = True,
     ) -> None:
         self.resource = resource
+        self.needed = needed
         self.store = store
         self.synced = asyncio.Event()
         """Set once a whole list is in the store, and then for ever."""
         self.known = asyncio.Event()
-        """Set once it is known what there is: a whole list, or that the server does not serve the resource (yet)."""
+        """Set once it is known what there is: a whole list, or that the server does not serve the resource (yet), or,
+        where it is not needed, that it does not serve it to us."""
         self._client = client
         self._handlers = list(handlers)
         self._clock = clock or SystemClock()
@@ -172,6 +186,11 @@ class Reflector:
         self._list_began = 0.0
         self._pace = Pace()
         self._recent: deque[int] = deque(maxlen=OVERLAP)
+
+    @property
+    def settled(self) -> asyncio.Event:
+        """The event that others wait for before they rely on the store."""
+        return self.synced if self.needed else self.known
 
     def add_handler(self, handler: Handler) -> None:
         """Deliver changes to one more handler; those of the past are not repeated, so add it before `run`."""
@@ -208,6 +227,7 @@ class Reflector:
         version = _number(page.resource_version)
         if version < self.store.observed:
             self._may_resume = False
+            self._failures = 0  # it answers: no more long waits meant for one that is away
             raise StreamError(
                 f"the server is at resourceVersion {version} of {self.resource.plural}, behind {self.store.observed}, "
                 "which was seen already: was it restored from a backup?"
@@ -220,6 +240,8 @@ class Reflector:
             logger.info("server does not stream lists, listing in pages", extra={"resource": self.resource.plural})
             self._streams_lists = False
             return 0.0
+        if not self.needed and isinstance(error, NotFoundError | ForbiddenError):
+            return self._do_without(error)
         self._observer.stream_failed(self.resource, error)
         if isinstance(error, NotFoundError):
             self.known.set()
@@ -243,6 +265,16 @@ class Reflector:
             },
         )
         return wait
+
+    def _do_without(self, error: KubeError) -> float:
+        """Take note that a resource which is not needed cannot be had; returns when to look for it again."""
+        self.known.set()
+        if isinstance(error, ForbiddenError):
+            self._observer.stream_failed(self.resource, error)  # a right is missing, which somebody should see
+        self._failures += 1
+        log = logger.info if self._failures == 1 else logger.debug
+        log("not mirrored: looked for each minute", extra={"resource": self.resource.plural, "error": str(error)})
+        return ABSENT_SECONDS * self._random.uniform(0.8, 1.0)
 
     async def _list_in_pages(self) -> None:
         relist = self._begin_list()
@@ -293,6 +325,7 @@ class Reflector:
         listing = None if self._may_resume else self._begin_list()
         began = self._clock.monotonic()
         seconds = self._random.randint(self._settings.watch_seconds, 2 * self._settings.watch_seconds)
+        caught_up_at = began + (CATCH_UP_SECONDS if listing is None else 0.0)
         stream = self._client.watch(
             self.resource,
             self._namespace,
@@ -305,7 +338,7 @@ class Reflector:
         async with _closing(stream):
             async for event in stream:
                 self._events += 1
-                if listing is None:
+                if listing is None and self._clock.monotonic() >= caught_up_at:
                     self.store.heard_at = self._clock.monotonic()
                 if event.type == "BOOKMARK":
                     listing = await self._pass_bookmark(event.object, listing)
@@ -332,7 +365,7 @@ class Reflector:
 
     def _apply_to(self, listing: Relist, event: WatchEvent) -> None:
         header = self.store.read(event.object)
-        self._deliver(self.store.delete(header) if event.type == "DELETED" else listing.add(header))
+        self._deliver(listing.delete(header) if event.type == "DELETED" else listing.add(header))
 
     def _resume_at(self) -> int:
         return self._recent[0] if self._recent else self.store.observed

@@ -117,15 +117,29 @@ class Store:
         """Return who an object is, to `put` or `delete` it; raises StreamError for what is no Kubernetes object."""
         return self._projector.read(raw)
 
+    def keeps(self, header: ObjectHeader) -> bool:
+        """Return whether an object is one that this store is for (`Projection.keeps`)."""
+        return self._projector.keeps(header)
+
+    def has_passed(self, header: ObjectHeader) -> bool:
+        """Return whether a later version of an object, or its deletion, was seen already."""
+        old = self._entries.get(header.key)
+        if old is None:
+            return header.resource_version <= self._tombstones.get(header.key, -1)
+        return header.resource_version < old.resource_version
+
     def put(self, header: ObjectHeader, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
         """Store an object; returns what that changed: nothing for a version not newer than the one known.
 
-        `force` takes any version that differs: for a server whose history was set back (restored from a backup).
+        One that is not kept goes from the store, if it was in it. `force` takes any version that differs: for a server
+        whose history was set back (restored from a backup).
         """
         key = header.key
         old = self._entries.get(key)
         if not self._is_news(old, header, force=force):
             return ()
+        if not self._projector.keeps(header):
+            return () if old is None else self.remove(key, max(header.resource_version, old.resource_version))
         new = self._projector.project(header)
         self._tombstones.pop(key, None)
         place = (key.namespace, key.name)
@@ -139,6 +153,8 @@ class Store:
 
     def delete(self, header: ObjectHeader) -> tuple[Change, ...]:
         """Delete an object as of the version the server deleted it at; returns what that changed."""
+        if header.key not in self._entries and not self._projector.keeps(header):
+            return ()  # what is never kept must not push out of memory which of the others were deleted
         return self.remove(header.key, header.resource_version)
 
     def remove(self, key: Key, resource_version: int) -> tuple[Change, ...]:

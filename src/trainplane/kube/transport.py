@@ -18,11 +18,11 @@ import logging
 import random
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from trainplane.kube.clock import SystemClock
 from trainplane.kube.codec import error_from_status
-from trainplane.kube.connection import Connection, ConnectionSettings
+from trainplane.kube.connection import JSON, Connection, ConnectionSettings, Request
 from trainplane.kube.errors import (
     ApiError,
     ConnectError,
@@ -37,7 +37,7 @@ from trainplane.kube.errors import (
 from trainplane.kube.limiter import Limiter, LimiterSettings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
     from typing import Self
 
     import aiohttp
@@ -45,10 +45,13 @@ if TYPE_CHECKING:
     from trainplane.kube.clock import Clock
     from trainplane.kube.config import Config
     from trainplane.kube.credentials import Credential
+    from trainplane.kube.wire import Answer
 
     Permit = Callable[[], None]
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 NO_ANSWER = "<error>"
 """What a request without an answer is counted under, as client-go does."""
@@ -93,16 +96,10 @@ class Response(NamedTuple):
 
 
 class _Exchange(NamedTuple):
-    """A request as it is sent, each time it is."""
+    """A request, and when it may be sent."""
 
-    method: str
-    path: str
-    body: bytes | None = None
-    content_type: str | None = None
-    accept: str | None = None
-    seconds: float | None = None
+    request: Request
     idempotent: bool = True
-    is_stream: bool = False
     permit: Permit | None = None
 
 
@@ -159,9 +156,8 @@ class Transport:
             timeout_seconds = settings.read_seconds if method == "GET" else settings.write_seconds
         if idempotent is None:
             idempotent = method in IDEMPOTENT_METHODS
-        exchange = _Exchange(method, path, body, content_type, accept, timeout_seconds, idempotent, permit=permit)
-        response, content = await self._insist(exchange)
-        return Response(response.status, response.headers, content)
+        request = Request(method, path, body, content_type, accept or JSON, timeout_seconds)
+        return Response(*await self._insist(_Exchange(request, idempotent, permit), self._ask))
 
     def apart(self, limiter: LimiterSettings | None = None, *, streams: int | None = None) -> Transport:
         """Return a transport to the same server with connections and a limit of its own.
@@ -185,9 +181,9 @@ class Transport:
         `total_seconds` bounds the stream's whole life, past which it counts as cut.
         """
         with self._stream_place():
-            exchange = _Exchange("GET", path, accept=accept, seconds=total_seconds, is_stream=True)
-            response, _ = await self._insist(exchange)
-            chunks = self._chunks(response, path)
+            request = Request("GET", path, accept=accept or JSON, seconds=total_seconds)
+            response = await self._insist(_Exchange(request), self._begin)
+            chunks = self._chunks(response, request)
             self._open.add(response)
             try:
                 yield chunks
@@ -263,18 +259,19 @@ class Transport:
                 return error
         return error_from_status(b"the server refused the WebSocket and gave no reason", code)
 
-    async def _insist(self, exchange: _Exchange) -> tuple[aiohttp.ClientResponse, bytes]:
-        """Send until there is an answer of success or a reason to stop."""
+    async def _insist(self, exchange: _Exchange, go: Callable[[Request, Credential], Awaitable[T]]) -> T:
+        """Send, by `go`, until there is an answer of success or a reason to stop."""
         began = self._clock.monotonic()
         credentials = self.config.credentials
         attempt = 0
-        refreshed = False
+        refreshed = in_doubt = False
         while True:
             attempt += 1
             credential = await credentials.current()
             try:
-                return await self._send(exchange, credential)
+                return await self._send(exchange, credential, go)
             except KubeError as error:
+                in_doubt = error.in_doubt = error.in_doubt or in_doubt
                 if isinstance(error, UnauthorizedError) and not refreshed:
                     refreshed = True
                     self._connection.recheck_files()
@@ -286,68 +283,74 @@ class Transport:
                     raise
                 log.info(
                     "request is sent again",
-                    extra={"method": exchange.method, "path": exchange.path, "pause": pause, "error": str(error)},
+                    extra={
+                        "method": exchange.request.method,
+                        "path": exchange.request.path,
+                        "pause": pause,
+                        "error": str(error),
+                    },
                 )
             await self._clock.sleep(pause)
 
-    async def _send(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
-        """Send once, within the limit; return the answer with its body, or with none yet for a stream."""
+    async def _send(
+        self, exchange: _Exchange, credential: Credential, go: Callable[[Request, Credential], Awaitable[T]]
+    ) -> T:
+        """Send once, within the limit."""
         ticket = await self.limiter.acquire()
         pushed_back = False
         try:
             if exchange.permit is not None:
                 exchange.permit()
-            if exchange.is_stream:
-                return await self._begin(exchange, credential)
-            return await self._exchange(exchange, credential)
+            return await go(exchange.request, credential)
         except KubeError as error:
             pushed_back = _is_push_back(error)
             raise
         finally:
             self.limiter.release(ticket, pushed_back=pushed_back)
 
-    async def _begin(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
+    async def _ask(self, request: Request, credential: Credential) -> Answer:
+        """Return the answer of success, read whole."""
+        try:
+            answer = await self._connection.exchange(request, credential)
+        except KubeError:
+            self._note(request.method, NO_ANSWER)
+            raise
+        self._note(request.method, answer.status)
+        if not 200 <= answer.status < 300:
+            raise error_from_status(answer.body, answer.status, answer.headers)
+        if "Warning" in answer.headers:
+            self._pass_on_warnings(answer.headers.getall("Warning"))
+        return answer
+
+    async def _begin(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         """Open a stream: its own seconds bound its whole life, so its beginning needs a bound apart."""
         seconds = self.settings.read_seconds
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(exchange, credential)
+                return await self._open_stream(request, credential)
         except TimeoutError as error:
-            text = f"GET {exchange.path}: the stream did not begin within {seconds} s"
+            text = f"{request.what}: the stream did not begin within {seconds} s"
             raise TransportError(text, timed_out=True) from error
 
-    async def _exchange(self, exchange: _Exchange, credential: Credential) -> tuple[aiohttp.ClientResponse, bytes]:
+    async def _open_stream(self, request: Request, credential: Credential) -> aiohttp.ClientResponse:
         try:
-            response = await self._connection.send(
-                exchange.method,
-                exchange.path,
-                credential,
-                body=exchange.body,
-                content_type=exchange.content_type,
-                accept=exchange.accept,
-                total_seconds=exchange.seconds,
-            )
+            response = await self._connection.send(request, credential)
         except KubeError:
-            self._note(exchange.method, NO_ANSWER)
+            self._note(request.method, NO_ANSWER)
             raise
-        self._note(exchange.method, response.status)
-        is_success = 200 <= response.status < 300
-        if exchange.is_stream and is_success:
-            return response, b""
+        self._note(request.method, response.status)
+        if 200 <= response.status < 300:
+            return response
         try:
-            with self._connection.translated(exchange.method, exchange.path):
+            with self._connection.translated(request):
                 body = await response.read()
         except BaseException:
             response.close()
             raise
-        if not is_success:
-            raise error_from_status(body, response.status, response.headers)
-        if "Warning" in response.headers:
-            self._pass_on_warnings(response.headers.getall("Warning"))
-        return response, body
+        raise error_from_status(body, response.status, response.headers)
 
-    async def _chunks(self, response: aiohttp.ClientResponse, path: str) -> AsyncGenerator[bytes, None]:
-        with self._connection.translated("GET", path, streaming=True):
+    async def _chunks(self, response: aiohttp.ClientResponse, request: Request) -> AsyncGenerator[bytes, None]:
+        with self._connection.translated(request, streaming=True):
             async for chunk in response.content.iter_any():
                 yield chunk
 

@@ -138,6 +138,11 @@ class ApplyCache:
             and (look.jobset_uid, look.jobset_touched) == (jobset.meta.uid, _touched(jobset.meta))
         )
 
+    def knows(self, key: Key, job: ObjectMeta) -> bool:
+        """Return whether the objects of a TrainJob were ever seen to be as they should."""
+        look = self._looks.get(key)
+        return look is not None and look.job_uid == job.uid
+
     def digest(self, key: Key, job: ObjectMeta) -> str:
         """Return the digest of the runtime that a TrainJob was last rendered from; empty if that is not known."""
         look = self._looks.get(key)

@@ -4,8 +4,9 @@ As soon as a pod has ended badly, the end of its log is asked for and cut to the
 cause, and of several pods the one that the others died of. Logs are read few at a time and few per TrainJob, within
 seconds, and cannot hold up or fail a reconcile: without one, the exit code and the termination message still tell.
 
-A kubelet may tell of a container's end before the runtime wrote its last lines. So a log that explains nothing is read
-again with the next reconcile, for a moment after the end was first seen; until then the judgement is not settled.
+A kubelet may tell of a container's end before the runtime wrote its last lines, or be too busy to be read from. So a
+log that explains nothing is read again with the next reconcile, for a moment after the end was first seen; until then
+the judgement is not settled.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from trainplane.explain import faults
-from trainplane.kube.errors import KubeError
+from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +42,9 @@ SECONDS: Final = 3.0
 """How long a log may take: a kubelet that is lost does not answer at all."""
 AT_ONCE: Final = 8
 """Logs that are read at a time: a rack that fails brings hundreds of faults in a second."""
-LAST_LINES_SECONDS: Final = 1.0
-"""How long after an end was first seen its log may still grow: containerd copies a container's output by itself."""
+LAST_LINES_SECONDS: Final = 2.0
+"""How long after an end was first seen its log may still grow: containerd copies a container's output by itself, on a
+machine that the other containers of a failed training may keep busy."""
 PER_ATTEMPT: Final = 6
 """Ends that are looked at in one attempt of a TrainJob. The first pods to fail tell; the others fail for their loss."""
 
@@ -104,15 +106,18 @@ class Evidence:
         bare = None if tree is None else faults.fault_of(tree)
         if tree is None or bare is None or not bare.container or not self.reads_logs:
             return _Judgement(bare, since, is_settled=True)
-        fault = faults.fault_of(tree, await self._tail(pod, bare.container)) or bare
+        lines, is_last_word = await self._tail(pod, bare.container)
+        fault = faults.fault_of(tree, lines) or bare
         explained = fault.cause != bare.cause or faults.is_sure(fault)
-        return _Judgement(fault, since, is_settled=explained or now - since >= LAST_LINES_SECONDS)
+        is_late = now - since >= LAST_LINES_SECONDS
+        return _Judgement(fault, since, is_settled=explained or is_last_word or is_late)
 
-    async def _tail(self, pod: SeenPod, container: str) -> list[str]:
-        """Return the last lines of a container's run that ended badly; none if they cannot be had."""
+    async def _tail(self, pod: SeenPod, container: str) -> tuple[list[str], bool]:
+        """Return the last lines of a container's run that ended badly, and whether another read would bring no more."""
         meta = pod.metadata
         kept: deque[bytes] = deque(maxlen=LINES)
         previous = pod.is_run_again(container)
+        is_last_word = False
         try:
             async with self._free, self.clock.timeout(SECONDS):
                 lines = self.client.logs(
@@ -122,7 +127,8 @@ class Evidence:
                     kept.append(line[:LINE_BYTES])
         except (KubeError, TimeoutError) as error:
             log.info("log not read", extra={"pod": f"{meta.namespace}/{meta.name}", "why": str(error)})
-        return [line.decode(errors="replace") for line in kept]
+            is_last_word = isinstance(error, ForbiddenError | NotFoundError)
+        return [line.decode(errors="replace") for line in kept], is_last_word
 
 
 def _is_same_end(one: FirstFault, other: FirstFault) -> bool:

@@ -8,10 +8,8 @@
 
 Nothing here tells a status; what goes wrong is raised, and what was learnt until then stands in the `Situation`.
 
-Keys are random, so they are made once and never changed. Whoever made such a Secret knows what is in it, and a Secret
-of another TrainJob goes when that one goes; so only one that this TrainJob controls is used. That it does is the word
-of whoever wrote the Secret; who may write Secrets in a namespace can as well read those that we make, and is trusted
-with them (docs/architecture/operator.md).
+What somebody deletes or changes meanwhile is made again, of a job that runs as of one that waits: what its watches tell
+of (`lost`), what a first look after a start finds missing (`owned`), and keys that pods are about to mount (`keys`).
 """
 
 from __future__ import annotations
@@ -19,56 +17,43 @@ from __future__ import annotations
 import itertools
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
-
-import msgspec
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
-from trainplane.kube.errors import AlreadyExistsError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
 from trainplane.lifecycle import events
+from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator import ttl
-from trainplane.operator.adoption import (
-    TRAIN_JOB,
-    check_owner,
-    is_elsewhere,
-    is_patched_since,
-    owned_by,
-    with_fixed_parts_of,
-)
+from trainplane.operator.adoption import is_elsewhere, is_patched_since, with_fixed_parts_of
 from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
-from trainplane.operator.errors import BehindError, EarlierSelfError, ForeignObjectError, OperatorError
-from trainplane.operator.stores import Meta, Written
+from trainplane.operator.errors import BehindError, BudgetError, OperatorError
+from trainplane.operator.situation import Situation
+from trainplane.operator.stores import Standing, Written
 from trainplane.render.errors import RenderError
+from trainplane.render.plugins.cache import Cache
 from trainplane.render.plugins.output import Output
 from trainplane.render.plugins.torchrun import Torchrun
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
-from trainplane.resources import JOB_SETS, TRAIN_JOBS, resource_of
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from trainplane.api.document import Document
-    from trainplane.api.meta import ObjectMeta
     from trainplane.api.trainjob import TrainJob
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Key
     from trainplane.kube.store import Store
-    from trainplane.operator.adoption import OwnerKind
     from trainplane.operator.apply import Writer
+    from trainplane.operator.others import Others
     from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
-    from trainplane.operator.stores import SeenJobSet
+    from trainplane.operator.stores import Meta, SeenJobSet
     from trainplane.render.pipeline import Pipeline, Rendering
-    from trainplane.render.plan import CreateOnce
 
 log = logging.getLogger(__name__)
-
-Prepare: TypeAlias = "Callable[[str], Awaitable[None]]"
-"""Sees to what every TrainJob of a namespace needs."""
 
 SETTLE_SECONDS: Final = 2.0
 """How long an edit of a TrainJob that is held back waits for the next one before it is applied to its JobSet."""
@@ -77,32 +62,9 @@ FRESH_SECONDS: Final = 2.0
 """How lately a mirror must have heard from the API server to be believed without a read of its own."""
 
 
-@dataclass(slots=True)
-class Situation:
-    """A TrainJob as one reconcile meets it."""
-
-    key: Key
-    job: Document[TrainJob]
-    jobset: SeenJobSet | None
-    digest: str
-    """Of the runtime that it began with; empty until that is known."""
-    is_new: bool = False
-    """Whether it begins now: nothing of it can have been made before."""
-    later: float | None = None
-    """Seconds after which it should be met again, if something was put off."""
-
-    @property
-    def meta(self) -> ObjectMeta:
-        """The TrainJob's metadata."""
-        return self.job.view.metadata
-
-
 @dataclass
 class Objects:
-    """Makes the objects of TrainJobs, and remembers which need no second look.
-
-    `prepare` sees to what all TrainJobs of a namespace need, before the first of them has pods.
-    """
+    """Makes the objects of TrainJobs, and remembers which need no second look."""
 
     client: Client
     writer: Writer
@@ -111,14 +73,13 @@ class Objects:
     snapshots: Snapshots
     pipeline: Pipeline
     clock: Clock
-    prepare: Prepare | None = None
+    others: Others
 
     def __post_init__(self) -> None:
         self._edited: dict[Key, float] = {}
-        self._once = OnceCreator(self.client, self.writer)
         self._apply_cache = ApplyCache()
         self._writes = Expectations(self.job_sets, self.clock)
-        parts = (TrainJobStatus.name, Torchrun.name, Output.name)
+        parts = (TrainJobStatus.name, Torchrun.name, Cache.name, Output.name)
         self._pipelines = {
             there: self.pipeline.without(*(name for name, has in zip(parts, there, strict=True) if not has))
             for there in itertools.product((False, True), repeat=len(parts))
@@ -129,31 +90,37 @@ class Objects:
         """Return whether the mirror has not shown our last write of a JobSet."""
         return self._writes.pending(key)
 
-    def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None) -> Situation:
+    def meet(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet | None, *, mounts: bool = False) -> Situation:
         """Return a TrainJob's situation, with the digest that its status has, or we have in mind for it."""
         digest = job.view.status.runtime_digest or self._apply_cache.digest(key, job.view.metadata)
-        return Situation(key, job, jobset, digest)
+        return Situation(key, job, jobset, digest, mounts=mounts)
 
     def forget(self, key: Key) -> None:
         """Forget a TrainJob that is finished or gone."""
         self._apply_cache.forget(key)
         self._edited.pop(key, None)
+        self.others.forget(key)
 
     async def ensure(self, here: Situation) -> events.EventContent | None:
         """See that the runtime is kept and the objects are as they should; returns the news of it, if any."""
         job, jobset = here.job, here.jobset
-        if self._apply_cache.holds(here.key, here.meta, jobset):
+        is_first = jobset is not None and not self._apply_cache.knows(here.key, here.meta)
+        self.others.notice(here, is_first=is_first)
+        await self.others.restore_snapshot(here)
+        if not here.needs_mending and self._apply_cache.holds(here.key, here.meta, jobset):
             return None
         if jobset is not None:
             if jobset.meta.deletion_timestamp is not None:
                 return None  # it is made anew when this one is gone
             if not (job.view.spec.suspend or jobset.suspended):
-                return await self._let_run(here, jobset)
-            if job.view.spec.suspend and jobset.suspended and self._may_change_again(here, jobset):
+                return await self._let_run(here, jobset, is_first=is_first)
+            waits = job.view.spec.suspend and jobset.suspended and not here.lost
+            if waits and self._may_change_again(here, jobset):
                 return None
         rendering = self._render(here, await self._runtime(here))
         await self._check_mirrors(here)
-        body = await self._make_others(here, rendering)
+        await self.others.make(here, rendering)
+        body = rendering.jobset.tree
         if jobset is not None:
             await self._update(here, jobset, body)
             return None
@@ -174,7 +141,7 @@ class Objects:
         if left <= 0:
             del self._edited[here.key]
             return False
-        here.later = left
+        here.put_off(left)
         return True
 
     async def learn(self, here: Situation) -> Runtime | None:
@@ -192,7 +159,7 @@ class Objects:
             return
         runtime = await self.learn(here)
         seconds = None if runtime is None else ttl.of(runtime)
-        if seconds is None:
+        if seconds is None or not await self.is_over(here):
             return
         patch = {"metadata": {"uid": jobset.meta.uid}, "spec": {ttl.FIELD: seconds}}
         try:
@@ -205,12 +172,14 @@ class Objects:
         """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have.
 
         Pods of a JobSet that is there cannot be given containers, volumes, variables or a command: one that was made
-        without progress or a sender of output, or by a release that left torchrun to the TrainJob, stays without.
+        without progress or a sender of output, or by a release that left torchrun or a data cache to the TrainJob,
+        stays without.
         """
         jobset = here.jobset
-        pipeline = (
-            self.pipeline if jobset is None else self._pipelines[jobset.reports, jobset.has_master, bool(jobset.sender)]
-        )
+        pipeline = self.pipeline
+        if jobset is not None:
+            has = jobset.reports, jobset.has_master, jobset.has_cache, bool(jobset.sender)
+            pipeline = self._pipelines[has]
         with Budget(f"TrainJob {here.key}"):
             return pipeline.render(here.job, runtime, begins=jobset is None)
 
@@ -219,25 +188,42 @@ class Objects:
         self._edited.pop(here.key, None)
         self._apply_cache.note(here.key, here.meta, jobset, here.digest, restarts)
 
-    async def _let_run(self, here: Situation, jobset: SeenJobSet) -> events.EventContent | None:
+    async def _let_run(self, here: Situation, jobset: SeenJobSet, *, is_first: bool) -> events.EventContent | None:
         """Leave alone what runs: it is never changed, and needs no runtime until it is stopped and resumed.
 
         But pods that are made anew mount the keys anew: with others than the first ones had, they fail to meet those
-        that are left, and the JobSet restarts them all; without any, they would wait for ever. And what was admitted
-        anew is not what runs.
+        that are left, and the JobSet restarts them all; without any, they would wait for ever. What was lost beside it
+        is made again. And what was admitted anew is not what runs.
         """
         live = await self._patched_since(here, jobset)
         restarts = jobset.status.restarts > 0
-        runtime = await self.learn(here) if restarts or live is not None or not here.digest else None
-        if runtime is not None and (restarts or live is not None):
-            rendering = self._render(here, runtime)
-            if restarts:
-                await self._make_others(here, rendering)
-            body = rendering.objects[-1].tree
+        looks = restarts or live is not None or here.needs_mending or (is_first and jobset.has_others)
+        runtime = await self.learn(here) if looks or not here.digest else None
+        rendering = self._render_again(here, runtime, needed=restarts or live is not None) if looks else None
+        if rendering is None:
+            self.others.give_up(here)
+        else:
+            is_settled = self._apply_cache.holds(here.key, here.meta, jobset)
+            await (self.others.make if restarts and not is_settled else self.others.mend)(here, rendering)
+            body = rendering.jobset.tree
             if live is not None and is_elsewhere(live, body):
                 return await self._stop_to_move(here, live, body)
         self._settle(here, jobset.meta)
         return None
+
+    def _render_again(self, here: Situation, runtime: Runtime | None, *, needed: bool) -> Rendering | None:
+        """Render a TrainJob that runs, if its runtime is known.
+
+        Unless it is `needed`, one that cannot be rendered is left to run as whoever made it made it: the reference, or
+        a release that took more.
+        """
+        try:
+            return None if runtime is None else self._render(here, runtime)
+        except (RenderError, BudgetError) as error:
+            if needed:
+                raise
+            log.info("what was lost is not known", extra={"trainjob": str(here.key), "why": str(error)})
+            return None
 
     async def _patched_since(self, here: Situation, jobset: SeenJobSet) -> Tree | None:
         """Return the JobSet as it is if the TrainJob's patches may have changed since it was applied."""
@@ -278,48 +264,61 @@ class Objects:
         wanted = ttl.held_as_in(live, {**body, "spec": {**body["spec"], "suspend": suspend}})
         return live["metadata"]["uid"] == jobset.meta.uid and not would_change(live, wanted, names.FIELD_MANAGER)
 
-    async def _make_others(self, here: Situation, rendering: Rendering) -> Tree:
-        """Make what the JobSet's pods need, and return the JobSet."""
-        if self.prepare is not None:
-            await self.prepare(here.key.namespace)
-        for kept in rendering.kept:
-            await self._once.keep(here.meta, kept, is_new=here.jobset is None)
-        *others, body = (rendered.tree for rendered in rendering.objects)
-        for tree in others:
-            await self.writer.apply(resource_of(tree), tree)
-        return body
-
     async def _check_mirrors(self, here: Situation) -> None:
         """See that the mirrors are not old, before a JobSet is made, stopped or resumed that may be there and run.
 
-        A follower whose watches fell silent may become the leader; what it would do was right a while ago. A TrainJob
-        that begins now has nothing that could be harmed, and a mirror that has just heard from the API server is as
-        good as a read.
+        A follower whose watches fell silent may become the leader; what it would do was right a while ago. Of a
+        TrainJob that begins now nothing can be there, but of one in a queue the place may have changed, and nobody
+        would find it elsewhere later: a JobSet that is younger than a patch passes for made with it. A mirror that has
+        just heard from the API server is as good as a read.
 
         Raises:
             BehindError: they are.
         """
         key, jobset = here.key, here.jobset
-        if here.is_new or (jobset is not None and jobset.suspended == here.job.view.spec.suspend):
+        if jobset is not None and jobset.suspended == here.job.view.spec.suspend:
+            return
+        if here.is_new and names.LABEL_QUEUE not in (here.meta.labels or {}):
             return
         await self._check_train_job(here)
-        if jobset is None:
+        if jobset is None and not here.is_new:
             try:
                 await self.client.get(JOB_SETS, key.name, key.namespace, type_=Written)
             except NotFoundError:
                 return
             raise BehindError(f"JobSet {key} is there and was not mirrored")
 
+    def _is_fresh(self) -> bool:
+        """Return whether the mirror of TrainJobs has just heard from the API server."""
+        return self.clock.monotonic() - self.train_jobs.heard_at <= FRESH_SECONDS
+
+    async def is_over(self, here: Situation) -> bool:
+        """Return whether a TrainJob's end is told, as its mirror shows or we have just written, before its JobSet goes.
+
+        A restored backup may have the JobSet and not the TrainJob's end: a JobSet that went would be made again, for
+        nothing else says that the training is over.
+        """
+        if self._is_fresh() or not is_finished(here.job.view.status.conditions):
+            return True
+        try:
+            job = await self.client.get(TRAIN_JOBS, here.key.name, here.key.namespace, type_=Standing)
+        except NotFoundError:
+            return False
+        return job.metadata.uid == here.meta.uid and is_finished(job.status.conditions)
+
     async def _check_train_job(self, here: Situation) -> None:
+        """Raise BehindError if a TrainJob is not as it was mirrored; its end leaves its generation as it was."""
         key = here.key
-        if self.clock.monotonic() - self.train_jobs.heard_at <= FRESH_SECONDS:
+        if self._is_fresh():
             return
         try:
-            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Written)
+            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Standing)
         except NotFoundError:
             raise BehindError(f"TrainJob {key} is gone") from None
         if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
             raise BehindError(f"TrainJob {key} is not as it was mirrored")
+        if is_finished(job.status.conditions):
+            raise BehindError(f"TrainJob {key} is over, and its mirror does not say so")
 
     async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
         """Make a JobSet that is there as it should be."""
@@ -368,63 +367,3 @@ class Objects:
 def _at(version: str, body: Tree) -> Tree:
     """Return a JobSet that is applied only if it still has a version."""
     return {**body, "metadata": {**body["metadata"], "resourceVersion": version}}
-
-
-class Found(msgspec.Struct, frozen=True):
-    """What we read of an object that is kept: whose it is and which keys it has, never what is in them."""
-
-    metadata: Meta
-    data: dict[str, msgspec.Raw] | None = None
-
-
-class OnceCreator:
-    """Makes what is not there, and judges what is."""
-
-    def __init__(self, client: Client, writer: Writer, of: OwnerKind = TRAIN_JOB) -> None:
-        self._client = client
-        self._writer = writer
-        self._of = of
-
-    async def keep(self, job: ObjectMeta, kept: CreateOnce, *, is_new: bool) -> None:
-        """See to it that a job has an object of its own; `is_new` is a guess that it has none yet.
-
-        Raises:
-            EarlierSelfError: one of an earlier job of this name is not gone yet.
-            ForeignObjectError: the name is taken by somebody else's, or it lacks what pods read.
-        """
-        if is_new and await self._create(job, kept):
-            return
-        try:
-            found = await self._client.get(resource_of(_identity(kept)), kept.name, job.namespace, type_=Found)
-        except NotFoundError:
-            if is_new or not await self._create(job, kept):
-                raise EarlierSelfError(f"{kept.kind} {kept.name} came and went just now") from None
-            return
-        check_owner(kept.kind, found.metadata, job, self._of)
-        if found.metadata.deletion_timestamp is not None:
-            raise EarlierSelfError(f"{kept.kind} {kept.name} is about to be removed")
-        missing = [key for key in kept.keys if key not in (found.data or {})]
-        if missing:
-            raise ForeignObjectError(
-                f"{kept.kind} {kept.name} lacks {', '.join(missing)}, which this {self._of.name}'s pods read: "
-                "delete it, and it is made anew"
-            )
-
-    async def _create(self, job: ObjectMeta, kept: CreateOnce) -> bool:
-        """Draw and create the object; False if there is one."""
-        identity, content = _identity(kept), kept.make()
-        meta = {
-            **content.get("metadata", {}),
-            "name": kept.name,
-            "namespace": job.namespace,
-            "ownerReferences": [owned_by(job, self._of)],
-        }
-        try:
-            await self._writer.create(resource_of(identity), {**content, **identity, "metadata": meta})
-        except AlreadyExistsError:
-            return False
-        return True
-
-
-def _identity(kept: CreateOnce) -> Tree:
-    return {"apiVersion": kept.api_version, "kind": kept.kind}

@@ -201,6 +201,12 @@ class SeenPod(_Part, frozen=True):
         return bool(self.spec.node_name)
 
     @property
+    def mounts(self) -> bool:
+        """Whether it has a machine and none of its containers was started: it gets its volumes, or its image, now."""
+        waits = self.status.phase in {"", "Pending"} and self.metadata.deletion_timestamp is None
+        return self.is_scheduled and waits and not any(one.started for one in self.status.all_containers)
+
+    @property
     def is_ready(self) -> bool:
         """Whether it is ready, or has done its work."""
         return self.is_done or self.holds("Ready")

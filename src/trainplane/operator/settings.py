@@ -12,6 +12,7 @@ import argparse
 import logging
 import os
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -100,6 +101,10 @@ class Settings:
         """Return the image with the program that sends output; by default, the initializers' of this release."""
         return self.configuration.output.image or f"{INITIALIZERS_IMAGE}:v{_version()}"
 
+    def cache_image(self) -> str:
+        """Return the image of data caches whose step names the reference's; by default, that of this release."""
+        return self.configuration.cache.image or f"{names.CACHE_IMAGE}:v{_version()}"
+
     def health(self) -> ListenerSettings | None:
         """Return where the kubelet asks; None if nowhere."""
         return address(self.configuration.health.health_probe_bind_address, "health.healthProbeBindAddress")
@@ -163,6 +168,7 @@ def load(path: str | None) -> Configuration:
     return configuration.load(text)
 
 
+@cache
 def _version() -> str:
     """Return the release that is installed, as images are tagged with it."""
     try:

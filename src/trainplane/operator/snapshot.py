@@ -40,7 +40,7 @@ from trainplane.operator.errors import (
     SnapshotError,
     SnapshotMissingError,
 )
-from trainplane.operator.runtimes import Runtime, digest_of, read
+from trainplane.operator.runtimes import FoundRuntime, Runtime, digest_of, read
 from trainplane.operator.stores import Meta  # noqa: TC001 msgspec reads annotations as it runs
 from trainplane.resources import CONFIG_MAPS
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.operator.apply import Writer
-    from trainplane.operator.runtimes import FoundRuntime, Runtimes
+    from trainplane.operator.runtimes import Runtimes, RuntimeText
 
 _ANEW = "delete the TrainJob and create it anew, to run with the runtime as it is now"
 _DELETE = "delete it, and the runtime is kept anew"
@@ -109,13 +109,13 @@ class Snapshots:
         """
         meta, ref = job.metadata, job.spec.runtime_ref
         live = await self._runtimes.find(ref, meta.namespace)
-        if made_from is None and live is not None and await self._create(meta, live):
+        if made_from is None and live is not None and await self._create(meta, live.text):
             return self._remember(live.document, live.text.digest, is_new=True)
         found = await self._read(meta)
         if found is None:
             if live is None:
                 raise _missing(meta, ref)
-            if made_from is None or not await self._create(meta, live):
+            if made_from is None or not await self._create(meta, live.text):
                 raise EarlierSelfError(f"ConfigMap {names.snapshot_name(meta.name)} came and went just now")
             return self._remember(live.document, live.text.digest)
         text = own_text(found, meta)
@@ -160,16 +160,37 @@ class Snapshots:
             )
         return self._remember(decode(text, ref, name), digest).runtime
 
+    async def restore(self, meta: ObjectMeta, ref: RuntimeRef, digest: str) -> bool:
+        """Keep once more the runtime that has the digest which a TrainJob's status records; False if it cannot be.
+
+        Only a text that has that digest: the runtime as it stands may say something else by now, and so may a runtime
+        that the reference once wrote down and we would write otherwise. Where nobody knows the text there is nothing to
+        keep; what runs needs none.
+        """
+        text = self._text(meta, ref, digest)
+        return text is not None and await self._create(meta, text)
+
+    def _text(self, meta: ObjectMeta, ref: RuntimeRef, digest: str) -> RuntimeText | None:
+        try:
+            live = self._runtimes.seen(ref, meta.namespace)
+        except OperatorError:
+            live = None
+        known = self._known.get(digest)
+        for found in (live, None if known is None else FoundRuntime(known)):
+            if found is not None and found.text.digest == digest:
+                return found.text
+        return None
+
     async def _read(self, meta: ObjectMeta) -> ConfigMap | None:
         try:
             return await self._client.get(CONFIG_MAPS, names.snapshot_name(meta.name), meta.namespace, type_=ConfigMap)
         except NotFoundError:
             return None
 
-    async def _create(self, meta: ObjectMeta, live: FoundRuntime) -> bool:
+    async def _create(self, meta: ObjectMeta, text: RuntimeText) -> bool:
         """Create the snapshot; False if there is one."""
         try:
-            await self._writer.create(CONFIG_MAPS, config_map(meta, live.text.json))
+            await self._writer.create(CONFIG_MAPS, config_map(meta, text.json))
         except AlreadyExistsError:
             return False
         return True

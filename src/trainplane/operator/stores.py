@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from trainplane.api import document, names
+from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
 from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
@@ -27,7 +28,7 @@ from trainplane.operator.pods import pod_store
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS, TRAINING_RUNTIMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from trainplane.api.document import Document
     from trainplane.kube.resource import Key
@@ -42,7 +43,7 @@ _JOB_SET_FIELDS: Final = Projection(
 )
 
 
-_PREPARING: Final = frozenset({names.ANCESTOR_DATASET, names.ANCESTOR_MODEL})
+_PREPARING: Final = frozenset({names.ANCESTOR_DATASET, names.ANCESTOR_MODEL, names.ANCESTOR_CACHE})
 
 
 class Owner(msgspec.Struct, frozen=True, rename="camel"):
@@ -85,6 +86,17 @@ class Written(msgspec.Struct, frozen=True):
     status: _WrittenStatus = _WrittenStatus()
 
 
+class _Conditions(msgspec.Struct, frozen=True):
+    conditions: list[Condition] = []
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What we read of a TrainJob to see whether its mirror is old."""
+
+    metadata: Meta = Meta()
+    status: _Conditions = _Conditions()
+
+
 class JobSet(msgspec.Struct, frozen=True):
     """A JobSet as far as the operator looks."""
 
@@ -106,8 +118,14 @@ class SeenJobSet:
     """Whether its pods were made to report progress: one that another release or the reference made may not be."""
     has_master: bool = False
     """Whether its containers know the first node as MASTER_ADDR: torch's do, unless another release made them."""
+    has_cache: bool = False
+    """Whether a step of it was made its data cache: an older release let the step's own image do what it does."""
     sender: str = ""
     """The replicated job whose pods send the output; empty if it was made without a sender."""
+    has_keys: bool = False
+    """Whether its pods mount Secrets of its own."""
+    has_others: bool = False
+    """Whether its pods need ConfigMaps of its own, a group or a Service."""
 
     @property
     def is_active(self) -> bool:
@@ -117,6 +135,14 @@ class SeenJobSet:
 
 class _TemplateMeta(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+    @property
+    def has_group(self) -> bool:
+        """Whether a gang scheduler is told of a group."""
+        return names.LABEL_COSCHEDULING_POD_GROUP in (self.labels or {}) or (
+            names.ANNOTATION_VOLCANO_POD_GROUP in (self.annotations or {})
+        )
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -128,12 +154,24 @@ class _Container(msgspec.Struct, frozen=True):
     env: list[_Named] | None = None
 
 
+class _Mounted(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    secret_name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    secret: _Mounted | None = None
+    config_map: _Mounted | None = None
+
+
 class _PodSpec(msgspec.Struct, frozen=True):
-    volumes: list[_Named] | None = None
+    volumes: list[_Volume] | None = None
     containers: list[_Container] | None = None
 
 
 class _PodTemplate(msgspec.Struct, frozen=True):
+    metadata: _TemplateMeta = _TemplateMeta()
     spec: _PodSpec = _PodSpec()
 
 
@@ -167,7 +205,12 @@ class _Held(msgspec.Struct, frozen=True, rename="camel"):
     replicated_jobs: list[_ReplicatedJob] = []
 
 
+class _JobSetMeta(msgspec.Struct, frozen=True):
+    name: str = ""
+
+
 class _Spec(msgspec.Struct, frozen=True):
+    metadata: _JobSetMeta = _JobSetMeta()
     spec: _Held = _Held()
 
 
@@ -185,9 +228,14 @@ def _reports(jobset: _Spec) -> tuple[str, ...]:
     return ("yes",) if names.STATUS_VOLUME in volumes else ()
 
 
-def _has_master(jobset: _Spec) -> tuple[str, ...]:
-    variables = (entry.name for pod in _pods(jobset) for one in pod.containers or () for entry in one.env or ())
-    return ("yes",) if names.MASTER_ADDR in variables else ()
+def _knows(variable: str) -> Callable[[_Spec], tuple[str, ...]]:
+    """Return what tells whether any container of a JobSet has a variable."""
+
+    def knows(jobset: _Spec) -> tuple[str, ...]:
+        variables = (entry.name for pod in _pods(jobset) for one in pod.containers or () for entry in one.env or ())
+        return ("yes",) if variable in variables else ()
+
+    return knows
 
 
 def _sender(jobset: _Spec) -> tuple[str, ...]:
@@ -199,9 +247,24 @@ def _sender(jobset: _Spec) -> tuple[str, ...]:
     )
 
 
+def _has_keys(jobset: _Spec) -> tuple[str, ...]:
+    own = f"{jobset.metadata.name}-"
+    volumes = (volume for pod in _pods(jobset) for volume in pod.volumes or ())
+    return ("yes",) if any(one.secret is not None and one.secret.secret_name.startswith(own) for one in volumes) else ()
+
+
+def _has_others(jobset: _Spec) -> tuple[str, ...]:
+    own = f"{jobset.metadata.name}-"
+    volumes = (volume for pod in _pods(jobset) for volume in pod.volumes or ())
+    has_maps = any(one.config_map is not None and one.config_map.name.startswith(own) for one in volumes)
+    has_group = any(job.template.spec.template.metadata.has_group for job in jobset.spec.replicated_jobs)
+    return ("yes",) if has_maps or has_group or _HAS_CACHE.values(jobset) else ()
+
+
 _SENDER: Final = Index(_Spec, _sender)
 _REPORTS: Final = Index(_Spec, _reports)
-_HAS_MASTER: Final = Index(_Spec, _has_master)
+_HAS_MASTER: Final = Index(_Spec, _knows(names.MASTER_ADDR))
+_HAS_CACHE: Final = Index(_Spec, _knows(names.ENV_CACHE_SUBDOMAIN))
 
 
 def _job_sets() -> Store:
@@ -211,7 +274,10 @@ def _job_sets() -> Store:
         "trainers": _TRAINERS,
         "reports": _REPORTS,
         "master": _HAS_MASTER,
+        "cache": _HAS_CACHE,
         "sender": _SENDER,
+        "keys": Index(_Spec, _has_keys),
+        "others": Index(_Spec, _has_others),
     }
     return Store(JOB_SETS, _JOB_SET_FIELDS, indexes)
 
@@ -339,7 +405,7 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires, trainers, reports, master, sender = entry.indexed
+        suspended, expires, trainers, reports, master, cache, sender, keys, others = entry.indexed
         return SeenJobSet(
             seen.metadata,
             seen.status,
@@ -348,5 +414,8 @@ class Stores:
             trainers=int(trainers[0]) if trainers else 0,
             reports=bool(reports),
             has_master=bool(master),
+            has_cache=bool(cache),
             sender=sender[0] if sender else "",
+            has_keys=bool(keys),
+            has_others=bool(others),
         )

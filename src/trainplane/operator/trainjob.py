@@ -22,7 +22,7 @@ from trainplane.api.errors import DecodeError
 from trainplane.api.meta import ObjectMeta
 from trainplane.explain import faults
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
-from trainplane.kube.errors import ConflictError, NotFoundError
+from trainplane.kube.errors import ConflictError, KubeError, NotFoundError
 from trainplane.kube.events import ObjectReference
 from trainplane.kube.expectations import Expectations
 from trainplane.kube.resource import Key
@@ -35,7 +35,9 @@ from trainplane.operator.after import After
 from trainplane.operator.chronicle import Chronicle
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.evidence import Evidence
+from trainplane.operator.lost import Lost
 from trainplane.operator.objects import Objects
+from trainplane.operator.others import Others
 from trainplane.operator.outputs import Outputs
 from trainplane.operator.pods import PodMirror
 from trainplane.operator.witness import Sighting, Witness, with_phase
@@ -53,7 +55,9 @@ if TYPE_CHECKING:
     from trainplane.kube.eventmerger import Recorder
     from trainplane.operator.apply import Writer
     from trainplane.operator.metrics import TrainJobMetrics
-    from trainplane.operator.objects import Prepare, Situation
+    from trainplane.operator.others import Prepare
+    from trainplane.operator.owned import OwnedMirrors
+    from trainplane.operator.situation import Situation
     from trainplane.operator.snapshot import Snapshots
     from trainplane.operator.stores import SeenJobSet, Stores
     from trainplane.render.pipeline import Pipeline
@@ -94,6 +98,7 @@ class TrainJobReconciler:
     recorder: Recorder
     metrics: TrainJobMetrics
     clock: Clock
+    owned: OwnedMirrors
     busy: Callable[[], bool] = _never
     prepare: Prepare | None = None
 
@@ -104,6 +109,8 @@ class TrainJobReconciler:
         self.chronicle = Chronicle(self.clock)
         self._waits: dict[Key, tuple[float, float]] = {}
         self._scheduled: dict[Key, str] = {}
+        self.lost = Lost(self.stores.train_jobs, self.clock)
+        others = Others(self.client, self.writer, self.snapshots, self.owned, self.lost, self.clock, self.prepare)
         self._objects = Objects(
             self.client,
             self.writer,
@@ -112,11 +119,13 @@ class TrainJobReconciler:
             self.snapshots,
             self.pipeline,
             self.clock,
-            self.prepare,
+            others,
         )
         self.after = After(self.stores, self.writer)
         self._started: dict[Key, str] = {}
         self._prunes = False
+        self._untold: dict[Key, tuple[TrainJob, TrainJobStatus]] = {}
+        """Writes of status that may have been done or not: of which TrainJob as it was, to what."""
         self._job_writes = Expectations(self.stores.train_jobs, self.clock)
 
     async def reconcile(self, key: Key) -> Result:
@@ -131,6 +140,7 @@ class TrainJobReconciler:
             return Terminal(error)
         if job is None:
             self._forget(key)
+            self._untold.pop(key, None)
             self.chronicle.forget(key)
             return DONE
         await self._let_queue(key, job.view)
@@ -153,7 +163,8 @@ class TrainJobReconciler:
         after = await self._outputs.end(job.view, after, jobset, seen.pods, now)
         self._tell_scheduled(key, job.view, after, seen)
         after, left = self._doom(job.view, after, now)
-        here = self._objects.meet(key, job, jobset)
+        mounts = jobset is not None and jobset.has_keys and any(pod.mounts for pod in seen.pods)
+        here = self._objects.meet(key, job, jobset, mounts=mounts)
         if is_finished(after.conditions):
             self._forget(key)
             if jobset is not None and not (here.digest or is_finished(job.view.status.conditions)):
@@ -269,15 +280,21 @@ class TrainJobReconciler:
 
     async def _write_status(self, key: Key, before: TrainJob, after: TrainJobStatus, now: datetime) -> bool:
         """Write the status if it changed, and tell what that means; False if the mirror was behind."""
+        self._tell_late(key, before)
         patch = status.merge_patch(before, after)
         if patch is None or (self._prunes and (patch["status"] or {}).keys() <= status.ADDED):
             return True
         try:
             written = await self.writer.patch(TRAIN_JOBS, key, patch, subresource="status")
-        except NotFoundError:
-            return True  # deleted meanwhile
-        except ConflictError:
-            return False
+        except KubeError as error:
+            if error.in_doubt:
+                self._untold[key] = before, after
+            if isinstance(error, NotFoundError):
+                return True  # deleted meanwhile
+            if isinstance(error, ConflictError):
+                return False
+            raise
+        self._untold.pop(key, None)
         self._job_writes.note(key, written.metadata.resource_version)
         self._notice_pruning(after.runtime_digest, written.status.runtime_digest)
         self._record(before.metadata, events.of_change(before.status, after))
@@ -285,6 +302,18 @@ class TrainJobReconciler:
         if events.has_started(before.status, after):
             self._time_start(key, before.metadata, now)
         return True
+
+    def _tell_late(self, key: Key, job: TrainJob) -> None:
+        """Tell what a write meant whose answer was lost, once the mirror shows it: nobody told.
+
+        A conflict alone is no sign of one: a mirror that is old asks for what we, or an earlier leader, wrote and told.
+        """
+        was, wrote = self._untold.get(key, (job, job.status))
+        if was.metadata.resource_version == job.metadata.resource_version:
+            return
+        del self._untold[key]
+        if was.metadata.uid == job.metadata.uid and _essence(job.status) == _essence(wrote):
+            self._record(job.metadata, events.of_change(was.status, wrote))
 
     def _notice_pruning(self, sent: str, stored: str) -> None:
         """Log once if the CRD that is installed does not know digests: then each is proved anew after a restart."""
@@ -313,22 +342,27 @@ class TrainJobReconciler:
         if here.jobset is None:
             return
         if is_stopped(after.conditions):
-            await self._stop(here.key, here.jobset)
+            await self._stop(here, here.jobset)
         else:
             await self._objects.let_expire(here)
 
-    async def _stop(self, key: Key, jobset: SeenJobSet) -> None:
+    async def _stop(self, here: Situation, jobset: SeenJobSet) -> None:
         """Delete the JobSet; an error is raised and so retried, for its pods hold what others wait for."""
-        if jobset.meta.deletion_timestamp is not None:
+        if jobset.meta.deletion_timestamp is not None or not await self._objects.is_over(here):
             return
         try:
-            await self.writer.delete(JOB_SETS, key, jobset.meta.uid)
+            await self.writer.delete(JOB_SETS, here.key, jobset.meta.uid)
         except (NotFoundError, ConflictError):
             return  # gone, or another of its name has come, of which the mirror will tell
 
     def _record(self, job: ObjectMeta, news: Iterable[events.EventContent], *, action: str = "") -> None:
         for one in news:
             self.recorder.record(_reference(job), one.type, one.reason, one.message, action=action)
+
+
+def _essence(one: TrainJobStatus) -> tuple[object, object]:
+    """Return what news is about: conditions, since when, and counts."""
+    return [status.written(each) for each in one.conditions], one.jobs_status
 
 
 def _reference(job: ObjectMeta) -> ObjectReference:

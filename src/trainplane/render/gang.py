@@ -5,7 +5,7 @@ job that `dependsOn` others only when the others are complete, or ready. So the 
 
 - the pods that train, and those of other jobs that begin when they do;
 - or, if what trains waits until other jobs are ready (the launcher of MPI, for its nodes), those others;
-- never initializers.
+- never initializers, nor the data cache, which is there before.
 
 Everyone else is scheduled alone. A group that is larger than this waits for itself for ever.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.render.plan import Plan, PodSet
 
-_INITIALIZERS: Final = frozenset({names.ANCESTOR_DATASET, names.ANCESTOR_MODEL})
+_INITIALIZERS: Final = frozenset({names.ANCESTOR_DATASET, names.ANCESTOR_MODEL, names.ANCESTOR_CACHE})
 _READY: Final = "Ready"
 _IN_ORDER: Final = "InOrder"
 
@@ -55,9 +55,10 @@ def gang_of(plan: Plan) -> Gang:
     if not candidates:
         return Gang(())
     gates = _gates(plan)
+    known = {pods.name for pods in candidates}
     gate = gates[(plan.trainer_set or candidates[0]).name]
     for _ in gates:  # each step leads to an earlier job, unless two jobs share a name
-        ready = [name for name, status in gate if status == _READY]
+        ready = [name for name, status in gate if status == _READY and name in known]
         if not ready:
             break
         gate = gates[min(ready)]

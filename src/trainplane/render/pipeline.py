@@ -28,6 +28,7 @@ from trainplane.render.errors import (
 from trainplane.render.findings import Finding, Verdict
 from trainplane.render.plan import CreateOnce, Job, Runtime
 from trainplane.render.plugin import RefusalError
+from trainplane.render.plugins.cache import Cache, SharedCache
 from trainplane.render.plugins.claims import Claims
 from trainplane.render.plugins.coscheduling import Coscheduling
 from trainplane.render.plugins.flux import Flux
@@ -72,9 +73,17 @@ FRAMEWORKS: Final[tuple[type[Plugin], ...]] = (
 """Built-in frameworks. First what some of them build on: ShippedCode settles the arguments, PlainML the nodes for those
 that leave that to it. Plugins of other packages come after them, in order of their names."""
 
-COMMON: Final[tuple[type[Plugin], ...]] = (Initializers, Claims, Coscheduling, Volcano, JobSet)
-"""What serves every framework. The JobSet is built last: when it exists, what its pods mount exists too, and the group
-that they are scheduled in."""
+COMMON: Final[tuple[type[Plugin], ...]] = (
+    Initializers,
+    Cache,
+    SharedCache,
+    Claims,
+    Coscheduling,
+    Volcano,
+    JobSet,
+)
+"""What serves every framework. A cache is told what to fetch before it is made as large as that says. The JobSet is
+built last: when it exists, what its pods mount exists too, and the group that they are scheduled in."""
 
 
 _COUNTABLE: Final = 10**18
@@ -119,13 +128,15 @@ class Pipeline:
         """Return the built-in plugins and, after the built-in frameworks, those of installed packages.
 
         `also` are plugins that need to know something of where they run, such as the operator's; they come after the
-        frameworks, too.
+        frameworks, too; one that has the name of a built-in stands in its place.
 
         Raises:
             RegistrationError: an entry point of `trainplane.plugins` cannot be loaded or is no plugin.
         """
-        built_in = [plugin() for plugin in FRAMEWORKS], [plugin() for plugin in COMMON]
-        return cls([*built_in[0], *discover(), *also, *built_in[1]], most_pods=most_pods)
+        given = {plugin.name: plugin for plugin in also}
+        frameworks = [plugin() for plugin in FRAMEWORKS]
+        common = [given.pop(plugin.name) if plugin.name in given else plugin() for plugin in COMMON]
+        return cls([*frameworks, *discover(), *given.values(), *common], most_pods=most_pods)
 
     def without(self, *names: str) -> Pipeline:
         """Return the same plugins without those of some names; itself if it has none of them."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.errors import LabError
 from lab.kwok import TAINT
 from tests.fleet import objects
 from tests.fleet.one_cluster.runtimes import in_namespace, runtime, step
@@ -95,7 +96,8 @@ def test_flavors_lead_pods_to_their_nodes_and_a_drained_queue_takes_them_back(te
     team.open_queue({"cpu": "2"}, flavors=(plain, spot))
     small = step("small", ancestor=None, parallelism=1, requests={"cpu": "1", "memory": "1Gi"})
     team.create(runtime("two", team.namespace, small, step(pod={"tolerations": [_SPARE]})))
-    team.submit("job", nodes=2, cpu="1", **in_namespace("two"))
+    mine = _patch(OURS, "small", tolerations=[_SPARE])
+    team.submit("job", nodes=2, cpu="1", runtimePatches=[mine], **in_namespace("two"))
 
     def check_placed() -> None:
         team.wait_running("job", pods=3)
@@ -116,10 +118,21 @@ def test_flavors_lead_pods_to_their_nodes_and_a_drained_queue_takes_them_back(te
     team.patch("clusterqueues", team.namespace, {"spec": {"stopPolicy": "HoldAndDrain"}})
     team.wait("the job to be suspended", lambda: team.suspended("job"))
     team.wait("Kueue's entry to be cleared", lambda: not _jobs(team.kueue_entry("job")))
+    assert _only(team.job("job"), OURS)["trainingRuntimeSpec"] == mine["trainingRuntimeSpec"]
     team.wait("the pods to go", lambda: not team.pods("job"))
     team.wait("the JobSet to forget its nodes", lambda: not _selectors(team))
     team.patch("clusterqueues", team.namespace, {"spec": {"stopPolicy": "None"}})
     check_placed()
+
+
+@pytest.mark.scenario(3, "the number of pods cannot change under Kueue: it is refused")
+def test_a_queued_job_keeps_its_number_of_pods(team: Team) -> None:
+    team.open_queue({"cpu": "2"})
+    team.submit("job", nodes=3, runtime=objects.HELD)
+    team.wait_queued("job")
+    with pytest.raises(LabError, match=r"numNodes.*cannot be changed"):
+        team.patch("trainjobs", "job", {"spec": {"trainer": {"numNodes": 2}}})
+    assert [one["count"] for one in (team.workload("job") or {})["spec"]["podSets"]] == [3]
 
 
 @pytest.mark.scenario(32, "a preempted job keeps its quota while active, and is pending once it is not")

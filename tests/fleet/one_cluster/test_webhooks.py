@@ -70,6 +70,14 @@ def test_managed_by_follows_the_queue_and_a_job_of_multikueue_is_left_alone(team
         assert set(team.job(name).get("status") or {}) <= {"phase", "reason"}
 
 
+@pytest.mark.scenario(4, "a runtime that is not there is refused at creation, so that Kueue never asks for it")
+def test_a_job_of_an_unknown_runtime_is_refused(team: Team) -> None:
+    team.open_queue()
+    with pytest.raises(LabError, match="nowhere"):
+        team.submit("job", runtime="nowhere")
+    assert team.find("trainjobs", "job") is None
+
+
 @pytest.mark.scenario(16, "a queue name that cannot be one is refused")
 def test_a_queue_of_an_impossible_name_is_refused(team: Team) -> None:
     with pytest.raises(LabError, match="queue-name"):

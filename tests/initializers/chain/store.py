@@ -12,6 +12,7 @@ from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from lab.cluster import Cluster
 
@@ -19,14 +20,17 @@ KEY, SECRET = "tenant-key", "tenant-secret-1234"
 BUCKET: Final = "bucket"
 _PORT: Final = 7070
 _PUT: Final = """
-import json, sys
+import json, pathlib, sys
 import obstore
 from obstore.store import S3Store
-endpoint, bucket, key, secret = sys.argv[1:]
+endpoint, bucket, key, secret, *folders = sys.argv[1:]
 store = S3Store(bucket, config={"access_key_id": key, "secret_access_key": secret, "endpoint": endpoint,
                                 "region": "us-east-1"}, client_options={"allow_http": True})
 for name, text in json.load(sys.stdin).items():
     obstore.put(store, name, text.encode())
+for folder, prefix in [folders] if folders else []:
+    for path in pathlib.Path(folder).iterdir():
+        obstore.put(store, f"{prefix}/{path.name}", path)
 """
 
 
@@ -59,5 +63,12 @@ class Store:
 
     def put(self, objects: Mapping[str, str]) -> None:
         """Put objects into the bucket."""
-        words = [sys.executable, "-c", _PUT, self.endpoint, BUCKET, KEY, SECRET]
-        self.cluster.sandbox.run(words, stdin=json.dumps(dict(objects)))
+        self._put(stdin=json.dumps(dict(objects)))
+
+    def send(self, folder: Path, prefix: str) -> None:
+        """Put the files of a folder into the bucket."""
+        self._put(str(folder), prefix, stdin="{}")
+
+    def _put(self, *folder: str, stdin: str) -> None:
+        words = [sys.executable, "-c", _PUT, self.endpoint, BUCKET, KEY, SECRET, *folder]
+        self.cluster.sandbox.run(words, stdin=stdin)

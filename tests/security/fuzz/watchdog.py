@@ -26,7 +26,8 @@ HANG_SECONDS: Final = 1.0
 CASE_MEMORY_MB: Final = 256
 """MB by which one case may raise the peak of the process. An object of 1.5 MB is allowed 64; imports happen too."""
 PROCESS_MEMORY_MB: Final = 3072
-"""MB of address space that a worker may have: a bomb ends as MemoryError and not as the machine's trouble."""
+"""MB of address space that a worker may take beyond what it began with, which is its parent's: a bomb ends as
+MemoryError and not as the machine's trouble."""
 
 _MB: Final = 1 << 20
 _RECURSION: Final = 50
@@ -89,5 +90,6 @@ def peak_mb() -> float:
 
 
 def limit_memory(mb: int = PROCESS_MEMORY_MB) -> None:
-    """Let allocations beyond this fail."""
-    resource.setrlimit(resource.RLIMIT_AS, (mb * _MB, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    """Let allocations fail that go so far beyond what the process has."""
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + mb * _MB, resource.getrlimit(resource.RLIMIT_AS)[1]))

@@ -6,6 +6,7 @@ The prize is a template that Kueue never counted: it sizes a job by the runtime,
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -58,10 +59,19 @@ def planted(job: Tree, text: str) -> Tree:
 
 
 def swap(tenancy: Tenancy, job: Tree, text: str) -> None:
-    """Put another text in the place of a TrainJob's snapshot."""
+    """Put another text in the place of a TrainJob's snapshot.
+
+    The operator puts its own back at once, and after each further deletion later: who keeps on comes first some time.
+    """
     forged = planted(job, text)
-    tenancy.kubectl("delete", "configmap", forged["metadata"]["name"])
-    tenancy.create(forged)
+
+    def is_first() -> bool:
+        tenancy.kubectl("delete", "configmap", forged["metadata"]["name"], "--ignore-not-found")
+        made = tenancy.kubectl("create", "-f", "-", stdin=json.dumps(forged), check=False)
+        assert made.code == 0 or "already exists" in made.output, made.output
+        return made.code == 0
+
+    until(is_first, "a snapshot of the attacker's")
 
 
 def queue(tenancy: Tenancy, **status: Any) -> Tree:
@@ -157,8 +167,7 @@ def taken_away_and_planted(tenancy: Tenancy) -> None:
     job = queue(tenancy)
     tenancy.kubectl("delete", "configmap", "job-runtime-snapshot")
     tenancy.patch("trainjob", "job", {"metadata": {"annotations": {"touched": "yes"}}})
-    tenancy.kubectl("delete", "configmap", "job-runtime-snapshot", "--ignore-not-found")
-    tenancy.create(planted(job, evil(curated(tenancy))))
+    swap(tenancy, job, evil(curated(tenancy)))
 
 
 def honest(tenancy: Tenancy) -> None:

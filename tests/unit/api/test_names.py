@@ -54,5 +54,5 @@ def test_reserved_variables() -> None:
 
 
 def test_each_part_of_a_train_job_has_its_container() -> None:
-    assert set(names.CONTAINER_OF_ANCESTOR) == set(names.ANCESTORS)
+    assert set(names.CONTAINER_OF_ANCESTOR) == {*names.ANCESTORS, names.ANCESTOR_CACHE}
     assert names.CONTAINER_OF_ANCESTOR["trainer"] == "node"

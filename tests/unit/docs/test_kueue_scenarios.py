@@ -49,6 +49,11 @@ def test_each_scenario_is_on_the_page() -> None:
     assert {str(number) for number in range(1, LAST + 1)} <= {name for name, _, _ in rows()}
 
 
+def test_each_scenario_passes_by_a_test() -> None:
+    carried_by = {name for name, verdict, modules in rows() if verdict.startswith("pass") and modules}
+    assert {str(number) for number in range(1, LAST + 1)} - carried_by == set()
+
+
 def test_what_passes_is_carried_by_a_test_of_the_module() -> None:
     marks = carried()
     wrong = [

@@ -116,3 +116,13 @@ def test_it_counts_before_a_cascade(tmp_path: Path) -> None:
     other = found(pod(0, "Failed", state=ended(143)))
     assert first([other, one]) is one
     assert kept_fault({"status": {"firstFault": {"cause": "SourceUnreachable", "message": one.message}}})
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [("NotFound: s3://bucket/none", "DataMissing"), ("Inexact: equality deletes", "InitializerFailed")],
+)
+def test_a_cache_that_cannot_be_filled_says_why(line: str, cause: str) -> None:
+    step = "cache-initializer"
+    spec = {"nodeName": "gpu-7", "containers": [{"name": step}]}
+    assert found(pod(role=step, phase="Failed", state=ended(1, message=line), spec=spec)).cause == cause

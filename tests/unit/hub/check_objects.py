@@ -17,7 +17,8 @@ from trainplane.kube.resource import Key, Resource
 from trainplane.kube.testing.server import FakeServer
 
 if TYPE_CHECKING:
-    from aiohttp import web
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 Tree = dict[str, Any]
 
@@ -170,8 +171,9 @@ class FakeCluster(FakeServer):
         data = {"kubeconfig": base64.b64encode(kubeconfig(worker.url, token).encode()).decode()}
         self.put(resources.SECRETS, {"metadata": {"name": name, "namespace": "kueue-system"}, "data": data})
 
-    def _act(self, verb: Any, request: web.Request, target: Any, body: bytes, fault: Any) -> Tree:
-        path = request.path
+    def act(self, asking: Asking, fault: Fault | None) -> Tree:
+        """Answer what the check asks beside objects: schemas, discovery and access reviews."""
+        path, target = asking.path, asking.target
         if path.startswith("/openapi/v3/"):
             spec: Tree = {"properties": {"runtimePatches": {}} if self.runtime_patches else {}}
             schema = {"properties": {"spec": spec}, "x-kubernetes-group-version-kind": [{"kind": "TrainJob"}]}
@@ -179,12 +181,12 @@ class FakeCluster(FakeServer):
         if path.startswith("/apis/") and path.count("/") in {2, 3}:
             return self._discover(path.removeprefix("/apis/"))
         if target is not None and target.collection.plural == "selfsubjectaccessreviews":
-            asked = msgspec.json.decode(body)["spec"]["resourceAttributes"]
+            asked = msgspec.json.decode(asking.body)["spec"]["resourceAttributes"]
             name = asked["resource"] + (f"/{asked['subresource']}" if asked["subresource"] else "")
             return {"status": {"allowed": (name, asked["verb"]) not in self.denied}}
         if target is not None and target.collection.plural in self.hidden:
-            raise ForbiddenError(f"may not {verb} {target.collection.plural}")
-        return super()._act(verb, request, target, body, fault)
+            raise ForbiddenError(f"may not {asking.verb} {target.collection.plural}")
+        return super().act(asking, fault)
 
     def _discover(self, api: str) -> Tree:
         group, _, version = api.partition("/")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from trainplane.kube.config import Config
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 
 def connect(config: Config) -> Client:
@@ -209,10 +211,10 @@ async def test_a_hub_that_does_not_show_its_queues_is_no_silence(fleet: Fleet) -
 
 async def test_a_cluster_without_multikueue_is_no_hub(fleet: Fleet) -> None:
     class Bare(FakeCluster):
-        def _act(self, verb, request, target, body, fault):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-            if target is not None and target.collection.group == "kueue.x-k8s.io":
-                target = None
-            return super()._act(verb, request, target, body, fault)
+        def act(self, asking: Asking, fault: Fault | None) -> dict[str, Any]:
+            if asking.target is not None and asking.target.collection.group == "kueue.x-k8s.io":
+                asking = asking._replace(target=None)
+            return super().act(asking, fault)
 
     async with Bare() as cluster, cluster.client() as client, Workers(client) as workers:
         with pytest.raises(NotAHubError, match="serves no MultiKueueClusters"):

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from trainplane.kube.client import Client
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 Tree = dict[str, Any]
 
@@ -240,10 +242,10 @@ async def test_a_runtime_in_use_on_the_worker_is_seen(fleet: Fleet) -> None:
 
 async def test_a_worker_that_refuses_is_told_and_the_rest_is_done(fleet: Fleet) -> None:
     class Refusing(FakeCluster):
-        def _act(self, verb, request, target, body, fault):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-            if verb == "patch" and target.collection.plural == "trainingruntimes":
+        def act(self, asking: Asking, fault: Fault | None) -> Tree:
+            if asking.verb == "patch" and asking.target and asking.target.collection.plural == "trainingruntimes":
                 raise ForbiddenError("may not patch trainingruntimes")
-            return super()._act(verb, request, target, body, fault)
+            return super().act(asking, fault)
 
     async with Refusing(tokens={"t"}, tls=serving()) as worker:
         worker.fill({**content(), CLUSTER_TRAINING_RUNTIMES: [], TRAINING_RUNTIMES: []})

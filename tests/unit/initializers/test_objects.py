@@ -76,7 +76,7 @@ class StoreHandler(Handler):
 
 def s3(step: Step, site: Site, **env: str) -> Outcome:
     given = {"ENDPOINT": site.url, "ACCESS_KEY_ID": "key-id", "SECRET_ACCESS_KEY": SECRET, "SESSION_TOKEN": TOKEN}
-    outcome = step.run("s3://bucket/set", **{**given, "RETRY_SECONDS": "1", **env})
+    outcome = step.run("s3://bucket/set", **{**given, "RETRY_SECONDS": "3", **env})
     assert not {SECRET, TOKEN} & set(re.findall(r"[\w-]+", outcome.out + outcome.err + outcome.message))
     return outcome
 

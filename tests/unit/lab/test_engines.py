@@ -87,6 +87,25 @@ def test_a_failed_build_shows_the_compilers_words_and_keeps_nothing(
     assert not engine.built().exists()
 
 
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust on this machine")
+def test_a_crate_of_a_module_is_built_as_its_lock_file_says(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    module = tmp_path / "module"
+    (module / "crate").mkdir(parents=True)
+    (module / "crate/main.rs").write_text("fn main() {}\n")
+    package = '[package]\nname = "small"\nversion = "0.1.0"\n\n[[bin]]\nname = "head"\npath = "main.rs"\n'
+    (module / "crate/Cargo.toml").write_text(package)
+    monkeypatch.setattr(build, "_source", lambda _: module)
+    rust = replace(engine, binaries={"small-head": "head"}, crate="crate")
+    only(rust, monkeypatch)
+    with pytest.raises(BuildError, match="cannot create the lock file"):
+        build.build_missing()
+    (module / "crate/Cargo.lock").write_text('version = 4\n\n[[package]]\nname = "small"\nversion = "0.1.0"\n')
+    assert list(build.build_missing()) == [rust.name]
+    assert sorted(path.name for path in rust.built().rglob("*")) == ["bin", "build.json", "small-head"]
+
+
 def test_a_missing_binary_names_the_command_that_builds_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
     with pytest.raises(BuildError, match="run `make engines`"):

@@ -11,7 +11,7 @@ from tests.unit.operator.world import DONE, Tree, World, started
 from trainplane.kube.controller import RequeueAfter
 from trainplane.operator.objects import FRESH_SECONDS, SETTLE_SECONDS
 from trainplane.operator.status import RESUMED_SECONDS, STARTED_SECONDS, UNHURRIED_SECONDS
-from trainplane.resources import TRAIN_JOBS
+from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,6 +128,48 @@ async def test_a_mirror_that_fell_silent_is_not_believed() -> None:
     await world.clock.advance(FRESH_SECONDS + 0.1)
     await world.reconcile()
     assert "apply jobsets job" not in world.take_writes()
+
+
+@pytest.mark.parametrize(("silent_for", "reads"), [(0.0, 0), (FRESH_SECONDS + 0.1, 1)])
+async def test_a_beginning_that_was_just_heard_of_needs_no_read(silent_for: float, reads: int) -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(meta=QUEUED, suspend=False))
+    await hear(world)
+    await world.clock.advance(silent_for)
+    await world.reconcile()
+    asked = [str(one) for one in world.client.asked]
+    assert asked.count("get trainjobs job") == reads
+    assert asked.count("get jobsets job") == 0
+    assert "apply jobsets job" in asked
+
+
+async def test_a_job_that_was_moved_before_it_began_does_not_begin_where_it_was() -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(meta=QUEUED, suspend=False, runtimePatches=PATCH))
+    await hear(world)
+    world.edit(runtimePatches=[])  # evicted and admitted anew: the mirror does not hear of it
+    await world.clock.advance(FRESH_SECONDS + 0.1)
+    assert await world.reconcile() == RequeueAfter(1.0)
+    assert world.job_set() is None
+    await hear(world)
+    await world.settle()
+    jobset = world.job_set()
+    assert jobset is not None
+    (job,) = jobset["spec"]["replicatedJobs"]
+    assert "nodeSelector" not in job["template"]["spec"]["template"]["spec"]
+
+
+async def test_a_finished_job_does_not_run_again_where_only_its_jobsets_end_was_heard_of() -> None:
+    world = await started()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    successor = world.restart()
+    successor.sync()
+    await world.settle()
+    assert world.conditions() == [("Complete", "True", "AllJobsCompleted")]
+    world.delete(JOB_SETS)
+    successor.sync(TRAIN_JOBS)
+    assert await successor.reconcile() == RequeueAfter(1.0)
+    assert successor.job_set() is None
 
 
 @pytest.mark.parametrize(("meta", "at_once"), [(QUEUED, True), ({}, False)])

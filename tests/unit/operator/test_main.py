@@ -25,6 +25,7 @@ from trainplane.api.configuration import (
 )
 from trainplane.kube.lease import LEASES, LeadershipLostError
 from trainplane.kube.resource import Key
+from trainplane.kube.testing.faults import Refuse
 from trainplane.kube.testing.server import FakeServer
 from trainplane.operator import __main__ as entry
 from trainplane.operator.main import Operator
@@ -122,6 +123,28 @@ async def test_a_trainjob_from_its_creation_to_its_end(server: FakeServer) -> No
     assert [verb for verb, path in writes if "jobsets" in path] == ["patch"]
 
 
+@pytest.mark.parametrize("code", [403, 404])
+async def test_what_it_owns_is_back_when_somebody_deletes_it_and_it_does_without_groups(
+    server: FakeServer, code: int
+) -> None:
+    server.add_fault(Refuse(code=code, plural="podgroups", times=None))
+    snapshot = Key(NAMESPACE, "job-runtime-snapshot")
+    async with running(server) as operator:
+        server.put(TRAIN_JOBS, train_job())
+        jobset = await until(lambda: server.objects(JOB_SETS).get(KEY))
+        server.put(JOB_SETS, {**jobset, "status": {"replicatedJobsStatus": [counts(active=1, ready=1)]}})
+        await until(lambda: (server.objects(TRAIN_JOBS)[KEY].get("status") or {}).get("runtimeDigest"))
+        assert operator._mirrors_check() is None
+        before = server.objects(CONFIG_MAPS)[snapshot]
+        server.remove(CONFIG_MAPS, snapshot.name, NAMESPACE)
+        after = await until(lambda: server.objects(CONFIG_MAPS).get(snapshot))
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        assert after["data"] == before["data"]
+    watched = {one.headers["Accept"] for one in server.asked("watch", "configmaps")}
+    assert watched == {"application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+    assert len(server.asked("watch", "podgroups")) == 2, "one of each kind, and none for the next minute"
+
+
 async def test_it_becomes_ready_and_says_what_it_waits_for(server: FakeServer) -> None:
     async with running(server) as operator, aiohttp.ClientSession() as session:
         await until(lambda: operator.manager.ready.is_set() and operator.tls.loaded)
@@ -210,9 +233,10 @@ async def test_an_operator_of_one_namespace_asks_for_nothing_elsewhere(server: F
         whole = Operator(settings(), client)
         scoped = Operator(dataclasses.replace(settings(), watch_namespace="team-a"), client)
     assert {(one.resource.plural, one._namespace) for one in scoped.reflectors} == {
-        (plural, "team-a") for plural in ("trainingruntimes", "jobsets", "trainjobs", "pods")
+        (plural, "team-a")
+        for plural in ("trainingruntimes", "jobsets", "trainjobs", "pods", "configmaps", "podgroups", "services")
     }
-    assert len(whole.reflectors) == 5
+    assert len([one for one in whole.reflectors if one.needed]) == 5
     assert all(one._namespace is None for one in whole.reflectors)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
+from typing import Any
 
 import pytest
 
 from tests.unit.operator.objects import COMPLETED, NAMESPACE, counts, runtime, train_job
-from tests.unit.operator.world import DONE, World
+from tests.unit.operator.world import DONE, World, started
 from trainplane.kube.controller import RequeueAfter, Terminal
-from trainplane.kube.errors import InvalidError
+from trainplane.kube.errors import ConflictError, InvalidError, KubeError, TransportError
+from trainplane.kube.expectations import PATIENCE
 from trainplane.kube.lease import LeadershipLostError
 from trainplane.operator.errors import ForeignObjectError, RuntimeMissingError
 from trainplane.render.errors import RenderError
@@ -130,3 +133,50 @@ async def test_a_trainjob_that_cannot_be_read_is_told_and_not_tried_again() -> N
     assert "spec.trainer.numNodes" in str(result.error)
     assert world.news() == ["TrainJobResourcesCreationFailed"]
     assert world.take_writes() == []
+
+
+@pytest.mark.parametrize(
+    ("is_done", "error", "told"),
+    [
+        (True, TransportError("the connection broke before the answer"), 1),
+        (True, ConflictError("the answer was lost, and it was sent again"), 1),
+        (False, ConflictError("somebody else wrote"), 1),
+        (True, ConflictError("an earlier leader wrote and told the same"), 0),
+    ],
+    ids=str,
+)
+async def test_an_end_is_told_once_though_its_write_failed(
+    is_done: bool, error: KubeError, told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await started()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.sync()
+    write = world.client.patch
+    error.in_doubt = is_done and told == 1
+
+    async def fail(*arguments: Any, **options: Any) -> Any:
+        if is_done:
+            await write(*arguments, **options)
+        monkeypatch.undo()
+        raise error
+
+    monkeypatch.setattr(world.client, "patch", fail)
+    with contextlib.suppress(TransportError):
+        assert await world.reconcile() == RequeueAfter(1.0)
+    await world.reconcile()  # the mirror is as it was
+    assert world.news().count("Completed") == (not is_done)
+    await world.settle()
+    assert world.conditions() == [("Complete", "True", "AllJobsCompleted")]
+    assert world.news().count("Completed") == told
+
+
+async def test_an_end_is_not_told_again_by_a_mirror_that_did_not_hear_of_it() -> None:
+    world = await started(activeDeadlineSeconds=30)
+    await world.clock.advance(31)
+    await world.reconcile()
+    assert world.news().count("Failed") == 1
+    await world.clock.advance(PATIENCE)
+    assert await world.reconcile() == RequeueAfter(1.0)
+    await world.settle()
+    [note] = [one for one in world.recorder._notes.values() if one.reason == "Failed"]
+    assert note.count == 1

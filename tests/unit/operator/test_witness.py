@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.unit.operator.objects import BROKEN, COMPLETED, counts, train_job
 from tests.unit.operator.world import World, started
 from trainplane.kube.controller import RequeueAfter
+from trainplane.kube.errors import ApiError, ForbiddenError, NotFoundError, UnavailableError
 from trainplane.operator.evidence import LAST_LINES_SECONDS, LINES, PER_ATTEMPT
 from trainplane.operator.status import UNHURRIED_SECONDS
 from trainplane.operator.trainjob import EARLY_SECONDS
@@ -127,6 +129,29 @@ async def test_a_log_that_explains_nothing_is_not_waited_for_long() -> None:
     await world.settle()
     assert status(world)["phase"] == "Failed"
     assert status(world)["firstFault"]["log"] == ["epoch 1"]
+
+
+async def test_a_log_that_could_not_be_read_is_read_again() -> None:
+    """A kubelet that is busy answers late, or the API server in its place."""
+    world = await started()
+    world.client.printed[world.pod_says(1, phase="Failed", exit_code=1)] = TRACEBACK
+    world.client.refuse["get pods"] = deque([UnavailableError("the kubelet does not answer")])
+    failed(world)
+    world.sync()
+    assert await world.reconcile() == RequeueAfter(EARLY_SECONDS)
+    await world.settle()
+    assert "KeyError: 'lr'" in message(world)
+
+
+@pytest.mark.parametrize("final", [ForbiddenError, NotFoundError])
+async def test_a_log_that_nobody_will_ever_read_is_not_waited_for(final: type[ApiError]) -> None:
+    world = await started()
+    world.pod_says(1, phase="Failed", exit_code=1)
+    world.client.refuse["get pods"] = deque([final("no")])
+    failed(world)
+    world.sync()
+    await world.reconcile()
+    assert status(world)["phase"] == "Failed"
 
 
 async def test_a_jobset_that_goes_by_itself_is_not_waited_for() -> None:

@@ -21,10 +21,11 @@ from trainplane.kube.events import EventRecorder
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
 from trainplane.kube.testing.patches import merge_patch
-from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.kube.testing.verbs import collection_of
 from trainplane.operator.apply import Writer
 from trainplane.operator.metrics import TrainJobMetrics
+from trainplane.operator.owned import OwnedMirrors
 from trainplane.operator.runtimes import Runtimes
 from trainplane.operator.snapshot import Snapshots
 from trainplane.operator.status import UNHURRIED_SECONDS
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from trainplane.kube.resource import Resource
     from trainplane.kube.store import Store
-    from trainplane.operator.objects import Prepare
+    from trainplane.operator.others import Prepare
 
 Tree = dict[str, Any]
 
@@ -197,6 +198,7 @@ class World:
     def __post_init__(self) -> None:
         self.client = MemoryClient(self.storage)
         self.stores = Stores()
+        self.owned = OwnedMirrors()
         self.seen = 0
         self.registry = CollectorRegistry()
         self.metrics = TrainJobMetrics(self.registry)
@@ -213,6 +215,7 @@ class World:
             self.recorder,
             self.metrics,
             self.clock,
+            self.owned,
             prepare=self.prepare,
         )
 
@@ -275,8 +278,10 @@ class World:
 
     def sync(self, *silent: Resource) -> None:
         """Let the watches bring all that happened, but for some that are silent."""
-        seen = {collection_of(store.resource): store for store in self.stores.all() if store.resource not in silent}
+        mirrors = (*self.stores.all(), *self.owned.all())
+        seen = {collection_of(store.resource): store for store in mirrors if store.resource not in silent}
         stores: dict[Any, Store] = seen
+        is_list = not self.seen
         for change in self.storage.history[self.seen :]:
             store = stores.get(change.collection)
             if store is None:
@@ -284,10 +289,13 @@ class World:
             obj = change.after if change.after is not None else change.final
             sighting = store.read(msgspec.Raw(msgspec.json.encode(obj)))
             changes = store.put(sighting) if change.after is not None else store.delete(sighting)
-            if store is self.stores.train_jobs:
-                for one in changes:
+            for one in changes:
+                if store in self.owned.all() and not is_list:
+                    self.reconciler.lost.changed(store, one)
+                if store is self.stores.train_jobs:
                     self.metrics.changed(one)
                     self.reconciler.chronicle.changed(one)
+                    self.reconciler.lost.train_job_changed(one)
         self.seen = len(self.storage.history)
         for store in stores.values():
             store.observed = self.storage.revision

@@ -167,7 +167,7 @@ def audited(tmp_path: Path) -> Path:
     program = tmp_path / "pip-audit"
     program.write_text('#!/bin/sh\nfor word; do case $word in --requirement=*) cat "${word#*=}"; esac; done\nexit 1\n')
     program.chmod(0o755)
-    for name in ("base", "dev", "initializers", "operator"):
+    for name in ("base", "cache", "dev", "initializers", "operator"):
         say(tmp_path, name, CLEAN)
     return tmp_path
 
@@ -179,7 +179,7 @@ def say(folder: Path, name: str, *libraries: str) -> None:
 def test_lists_that_are_shipped_stop_a_release_and_others_are_told(audited: Path) -> None:
     say(audited, "dev", CLEAN, BROKEN, UNKNOWN)
     audits = {one.name: one for one in audit.run(audited, audited)}
-    assert list(audits) == ["operator", "base", "initializers", "dev"]
+    assert list(audits) == ["operator", "base", "initializers", "cache", "dev"]
     assert (audits["dev"].judged, audits["dev"].unknown) == (2, 1)
     assert audits["dev"].findings == ("requirements/dev.txt: c 3: PYSEC-1, mended in 4",)
     say(audited, "base", BROKEN)

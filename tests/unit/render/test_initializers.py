@@ -135,14 +135,18 @@ class TestValidation:
         verdict = self.verdict(part, runtime(initializer(name, mounts=[{"name": "mine", "mountPath": where}])))
         assert verdict.warnings == ()
 
-    def test_a_cache_needs_no_volume(self, part: str, name: str) -> None:
-        assert self.verdict(part, runtime(initializer(name, mounts=[])), "cache://schema/table").warnings == ()
-
     def test_a_patch_may_not_set_its_variables(self, part: str, name: str) -> None:
         wrong = patch(job=name, containers=[{"name": name, "env": [{"name": "A", "value": "1"}]}])
         (finding,) = PIPELINE.validate(job(wrong), None, both()).errors
         assert finding.path.endswith(f"containers[name={name}].env")
         assert f"spec.initializer.{part}.env" in finding.problem
+
+
+def test_a_dataset_that_a_cache_serves_needs_no_volume() -> None:
+    have = runtime(initializer("dataset-initializer", mounts=[], image="kubeflow/dataset-initializer:v2"), node())
+    said = {"storageUri": "cache://schema/table", "env": [{"name": "METADATA_LOC", "value": "s3://b/m.json"}]}
+    verdict = PIPELINE.validate(job(initializer={"dataset": said}), None, have)
+    assert (verdict.errors, verdict.warnings) == ((), ())
 
 
 def test_nothing_is_asked_of_a_trainjob_that_fetches_nothing() -> None:

@@ -93,6 +93,8 @@ class TestOrder:
             "Paddle",
             "Flux",
             "Initializers",
+            "Cache",
+            "SharedCache",
             "Claims",
             "CoScheduling",
             "Volcano",

@@ -74,7 +74,7 @@ def test_what_cannot_be_is_said(
     assert said in capsys.readouterr().err
 
 
-def test_our_own_image_is_of_this_version() -> None:
+def test_our_own_images_are_of_this_version() -> None:
     version = tomllib.loads((FOLDER.parent / "pyproject.toml").read_text())["project"]["version"]
     ours = [line for line in (FOLDER / "images.txt").read_text().splitlines() if "/trainplane/" in line]
-    assert ours == [f"initializers ghcr.io/trainplane/initializers:v{version}"]
+    assert ours == [f"{name} ghcr.io/trainplane/{name}:v{version}" for name in ("initializers", "cache")]

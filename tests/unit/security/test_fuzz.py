@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import time
 from random import Random
 from typing import ClassVar
@@ -75,10 +76,13 @@ class Sleeps(Planted):
 
 
 class Leaks(Planted):
-    held: ClassVar[list[bytes]] = []
+    """It keeps pages of its own: bytes could fill a heap that the tests before left free, and nothing would grow."""
+
+    held: ClassVar[list[mmap.mmap]] = []
 
     def act(self, number: int) -> str:
-        self.held.append(bytes(16 << 10))
+        self.held.append(mmap.mmap(-1, 16 << 10))
+        self.held[-1].write(b"x" * (16 << 10))
         return super().act(number)
 
 

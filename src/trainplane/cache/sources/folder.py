@@ -1,7 +1,8 @@
-"""Folders of Parquet or CSV files.
+"""Folders of files of one kind.
 
 All files of a folder have one schema: that of the first, projected. A file whose columns are missing or of another
-type is refused by name when the manifest is made (Parquet) or when a value does not fit (CSV).
+type is refused by name when the manifest is made, or when a value does not fit where files do not say what types they
+have (CSV, JSON).
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.csv as pc
 import pyarrow.dataset as pds
 
 from trainplane.cache.errors import CacheError, InexactError, InvalidError
 from trainplane.cache.manifest import Fragment, Manifest, Source, make_manifest, plain
+from trainplane.cache.sources.formats import BATCH_ROWS, ENDINGS, TEXT, opened
 from trainplane.cache.sources.places import Found, Place, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SUFFIXES: Final = {"parquet": (".parquet", ".pq"), "csv": (".csv",)}
 _RELATIONS: Final[dict[str, Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -45,25 +45,22 @@ class FolderReader:
     def plan(self, source: Source) -> Manifest:
         """Return the plan of a folder: all files of its kind, with their rows counted."""
         where = place(source.location, self._env)
-        files = [file for file in where.files() if file.name.endswith(_SUFFIXES[source.kind])]
+        files = [file for file in where.files() if file.name.endswith(ENDINGS[source.kind])]
         if not files:
-            endings = " or ".join(_SUFFIXES[source.kind])
+            endings = " or ".join(ENDINGS[source.kind])
             raise InvalidError(f"{source.location} has no file that ends in {endings}", "correct kind or location")
-        with _opened(source.kind, where, files[0], None) as first:
-            whole = first.physical_schema
-        schema = projected(plain(whole), source)
-        # A CSV is opened anew for each question: it can be read once.
-        with _opened(source.kind, where, files[0], whole) as first:
-            sample = _scanner(first, source, whole, schema).head(_SAMPLE_ROWS)
+        with _opened(source, where, files[0], None) as first:
+            schema = projected(plain(first.physical_schema), source)
+        # A stream is opened anew for each question: it can be read once.
+        with _opened(source, where, files[0], schema) as first:
+            sample = _scanner(first, source, schema).head(_SAMPLE_ROWS)
             row_bytes = sample.nbytes / sample.num_rows if sample.num_rows else 64.0
 
         def counted(file: Found) -> Fragment:
-            with _opened(source.kind, where, file, whole) as fragment:
-                if source.kind == "parquet":
+            with _opened(source, where, file, schema) as fragment:
+                if source.kind not in TEXT:
                     _same(file, plain(fragment.physical_schema), schema)
-                return Fragment(
-                    file.name, _scanner(fragment, source, whole, schema).count_rows(), file.size, file.version
-                )
+                return Fragment(file.name, _scanner(fragment, source, schema).count_rows(), file.size, file.version)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             fragments = tuple(pool.map(counted, files))
@@ -74,10 +71,8 @@ class FolderReader:
         source, schema = manifest.source, manifest.arrow_schema
         where = place(source.location, self._env)
         found = Found(fragment.name, fragment.size, fragment.version)
-        with _opened(source.kind, where, found, schema) as opened:
-            # A Parquet file says itself what it has; a CSV has what the plan says.
-            has = opened.physical_schema if source.kind == "parquet" else schema
-            for batch in _scanner(opened, source, has, schema).to_batches():
+        with _opened(source, where, found, schema) as opened_file:
+            for batch in _scanner(opened_file, source, schema).to_batches():
                 yield conformed(batch, schema)
 
 
@@ -87,9 +82,9 @@ def projected(schema: Any, source: Source) -> Any:
     asked = {*wanted, *(column for column, _, _ in source.where)}
     if missing := sorted(asked - set(schema.names)):
         raise InvalidError(f"there is no column {missing[0]!r}", f"there are {', '.join(schema.names)[:500]}")
-    if source.kind == "csv" and (unserved := sorted(asked - set(wanted))):
+    if source.kind in TEXT and (unserved := sorted(asked - set(wanted))):
         raise InvalidError(
-            f"the filter asks for {unserved[0]!r}, which is not served", "of a CSV, name it in columns too"
+            f"the filter asks for {unserved[0]!r}, which is not served", f"of {source.kind}, name it in columns too"
         )
     if len(set(schema.names)) != len(schema.names) or len(set(wanted)) != len(wanted):
         raise InexactError("two columns have one name", "rename one, or name each column once")
@@ -107,27 +102,21 @@ def conformed(batch: Any, schema: Any) -> Any:
 
 
 @contextmanager
-def _opened(kind: str, where: Place, file: Found, schema: Any) -> Iterator[Any]:
+def _opened(source: Source, where: Place, file: Found, schema: Any) -> Iterator[Any]:
     """Open a file for scanning; it is of that version from beginning to end, or an error says so."""
     handle = where.open(file)
     with handle:
         try:
-            yield _format(kind, schema).make_fragment(pa.PythonFile(handle, mode="r"))
+            with opened(source.kind, handle, schema, others=bool(source.columns)) as scanned:
+                yield scanned
         except CacheError:
             raise
         except (pa.ArrowException, OSError) as error:
             if isinstance(error.__cause__, CacheError):
                 raise error.__cause__ from None
             handle.check()
-            raise InexactError(f"{file.name} is no {kind} that can be read: {str(error)[:300]}") from None
+            raise InexactError(f"{file.name} is no {source.kind} that can be read: {str(error)[:300]}") from None
         handle.check()
-
-
-def _format(kind: str, schema: Any) -> Any:
-    if kind == "parquet":
-        return pds.ParquetFileFormat(default_fragment_scan_options=pds.ParquetFragmentScanOptions(pre_buffer=True))
-    convert = pc.ConvertOptions(column_types=schema) if schema is not None else pc.ConvertOptions()
-    return pds.CsvFileFormat(default_fragment_scan_options=pds.CsvFragmentScanOptions(convert_options=convert))
 
 
 def _same(file: Found, has: Any, schema: Any) -> None:
@@ -141,8 +130,10 @@ def _same(file: Found, has: Any, schema: Any) -> None:
             )
 
 
-def _scanner(fragment: Any, source: Source, has: Any, serves: Any) -> Any:
+def _scanner(fragment: Any, source: Source, serves: Any) -> Any:
     """Return what reads the rows that are asked for of a file that has some columns and serves others."""
+    # A file says itself what it has; a text has what the plan says.
+    has = serves if source.kind in TEXT else fragment.physical_schema
     condition = None
     for column, relation, value in source.where:
         field = pds.field(column)
@@ -151,4 +142,4 @@ def _scanner(fragment: Any, source: Source, has: Any, serves: Any) -> Any:
         else:
             one = _RELATIONS[relation](field, value)
         condition = one if condition is None else condition & one
-    return fragment.scanner(schema=has, columns=serves.names, filter=condition, batch_size=1 << 16)
+    return fragment.scanner(schema=has, columns=serves.names, filter=condition, batch_size=BATCH_ROWS)

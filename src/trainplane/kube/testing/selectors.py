@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,8 +23,9 @@ def matches(obj: Mapping[str, Any], query: Mapping[str, str]) -> bool:
     )
 
 
-def _terms(selector: str) -> list[str]:
-    return [term.strip() for term in _COMMA.split(selector) if term.strip()]
+@lru_cache(maxsize=256)
+def _terms(selector: str) -> tuple[str, ...]:
+    return tuple(term.strip() for term in _COMMA.split(selector) if term.strip())
 
 
 def _holds(term: str, look_up: Callable[[str], str | None]) -> bool:

@@ -14,30 +14,21 @@ Any resource of any group exists. `put` and `remove` change the store without HT
 from __future__ import annotations
 
 import asyncio
-import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from aiohttp import web
 
-from trainplane.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, Client
+from trainplane.kube.client import Client
 from trainplane.kube.config import Config
 from trainplane.kube.credentials import StaticCredentials, bearer
-from trainplane.kube.errors import (
-    ApiError,
-    BadRequestError,
-    GoneError,
-    UnauthorizedError,
-    UnsupportedMediaError,
-    error_class,
-)
+from trainplane.kube.errors import ApiError, UnauthorizedError, error_class
 from trainplane.kube.resource import Key, Resource
 from trainplane.kube.testing.faults import Drop, Fault, Hang, Pad, Refuse, Stale, Verb
-from trainplane.kube.testing.patches import json_patch, merge_patch
 from trainplane.kube.testing.podserver import PodServer
-from trainplane.kube.testing.selectors import matches
-from trainplane.kube.testing.storage import Collection, Storage, Tree
+from trainplane.kube.testing.storage import Storage, Tree
+from trainplane.kube.testing.verbs import Asking, Target, act, collection_of, target_of, verb_of
 from trainplane.kube.testing.watching import Watching, padded, status_of
 from trainplane.kube.transport import Transport, TransportSettings
 
@@ -58,20 +49,6 @@ class Asked(NamedTuple):
     headers: dict[str, str]
     body: Any
     verb: Verb
-
-
-class Target(NamedTuple):
-    """What a path addresses."""
-
-    collection: Collection
-    namespace: str
-    name: str
-    subresource: str
-
-    @property
-    def key(self) -> Key:
-        """The key of the object addressed."""
-        return Key(self.namespace, self.name)
 
 
 @dataclass
@@ -167,8 +144,8 @@ class FakeServer:
         ]
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        target = _target(request.path)
-        verb = _verb(request, target)
+        target = target_of(request.path)
+        verb = verb_of(request.method, request.query, target)
         body = await request.read()
         query = dict(request.query)
         self.requests.append(Asked(request.method, request.path, query, dict(request.headers), body, verb))
@@ -187,7 +164,12 @@ class FakeServer:
                 return await self.watching.serve(request, target.collection, target.namespace, fault)
             if target is not None and target.subresource in {"log", "exec"}:
                 return await self.pods.serve(request, target.key, target.subresource)
-            answer = self._act(verb, request, target, body, fault)
+            asking = Asking(
+                verb, request.path, query, request.content_type, target, body, request.headers.get("Accept", "")
+            )
+            answer = self.act(asking, fault)
+            if isinstance(fault, Pad) and verb == "list":
+                answer["items"] = [padded(obj, fault.size) for obj in answer["items"]]
         except ApiError as error:
             return _failure(error)
         self.watching.wake()
@@ -195,6 +177,11 @@ class FakeServer:
             return _drop(request)
         code = 201 if verb == "create" else 200
         return web.Response(body=msgspec.json.encode(answer), status=code, content_type="application/json")
+
+    def act(self, asking: Asking, fault: Fault | None) -> Tree:
+        """Do what is asked and return the answer; raises ApiError. Servers with views of their own add them here."""
+        stale = fault.revision if isinstance(fault, Stale) else None
+        return act(self.storage, asking, version=self.version, stale=stale)
 
     def _let_in(self, request: web.Request) -> None:
         if self.tokens is not None:
@@ -215,122 +202,6 @@ class FakeServer:
                         self.faults.remove(fault)
                 return fault
         return None
-
-    def _act(self, verb: Verb, request: web.Request, target: Target | None, body: bytes, fault: Fault | None) -> Tree:
-        if request.path == "/version":
-            return {"major": "1", "minor": "99", "gitVersion": self.version}
-        if target is None:
-            raise error_class(404)("the server could not find the requested resource")
-        if verb == "list":
-            return self._list(target, dict(request.query), fault)
-        if verb == "get":
-            if isinstance(fault, Stale):
-                found = self.storage.at(target.collection, fault.revision).get(target.key)
-                if found is not None:
-                    return found
-            return self.storage.get(target.collection, target.key)
-        return self._write(verb, request, target, body)
-
-    def _write(self, verb: Verb, request: web.Request, target: Target, body: bytes) -> Tree:
-        storage, collection, key = self.storage, target.collection, target.key
-        try:
-            obj = msgspec.json.decode(body) if body else {}
-        except msgspec.DecodeError as error:
-            raise BadRequestError(f"the body is not JSON: {error}") from error
-        dry_run = request.query.get("dryRun") == "All"
-        if verb == "create":
-            return storage.create(collection, target.namespace, obj, dry_run=dry_run)
-        if verb == "update":
-            return storage.update(collection, key, obj, subresource=target.subresource, dry_run=dry_run)
-        if verb == "patch":
-            return self._patch(request, target, obj, dry_run=dry_run)
-        if verb == "deletecollection":
-            for found, tree in list(storage.objects.get(collection, {}).items()):
-                if target.namespace in {"", found.namespace} and matches(tree, request.query):
-                    storage.delete(collection, found)
-            return {"kind": "Status", "apiVersion": "v1", "status": "Success"}
-        wanted = obj.get("preconditions") or {}
-        return storage.delete(collection, key, uid=wanted.get("uid"), version=wanted.get("resourceVersion"))
-
-    def _patch(self, request: web.Request, target: Target, patch: Any, *, dry_run: bool) -> Tree:
-        kind, collection, key = request.content_type, target.collection, target.key
-        if kind == APPLY_PATCH:
-            return self.storage.apply(
-                collection,
-                key,
-                patch,
-                manager=request.query.get("fieldManager", ""),
-                force=request.query.get("force") == "true",
-                subresource=target.subresource,
-                dry_run=dry_run,
-            )
-        before = self.storage.get(collection, key)
-        if kind == MERGE_PATCH:
-            merged = merge_patch(before, patch)
-        elif kind == JSON_PATCH:
-            merged = json_patch(before, patch)
-        else:
-            raise UnsupportedMediaError(f"this fake speaks {MERGE_PATCH}, {JSON_PATCH} and {APPLY_PATCH}, not {kind}")
-        return self.storage.update(collection, key, merged, subresource=target.subresource, dry_run=dry_run)
-
-    def _list(self, target: Target, query: dict[str, str], fault: Fault | None) -> Tree:
-        revision, after = self.storage.revision, Key("", "")
-        if "continue" in query:
-            token = msgspec.json.decode(base64.urlsafe_b64decode(query["continue"]))
-            revision, after = token["revision"], Key(*token["after"])
-        if isinstance(fault, Stale):
-            revision = fault.revision
-        if "continue" in query and revision < self.storage.compacted:
-            raise GoneError("The provided continue parameter is too old")
-        found = [
-            (key, obj)
-            for key, obj in sorted(self.storage.at(target.collection, revision).items())
-            if key > after and target.namespace in {"", key.namespace} and matches(obj, query)
-        ]
-        limit = int(query.get("limit") or 0) or len(found)
-        page, rest = found[:limit], found[limit:]
-        meta: Tree = {"resourceVersion": str(revision)}
-        if rest:
-            token = msgspec.json.encode({"revision": revision, "after": page[-1][0]})
-            meta |= {"continue": base64.urlsafe_b64encode(token).decode(), "remainingItemCount": len(rest)}
-        items = [padded(obj, fault.size) if isinstance(fault, Pad) else obj for _, obj in page]
-        kind = items[0].get("kind", "") if items else ""
-        return {"kind": f"{kind}List", "apiVersion": "v1", "metadata": meta, "items": items}
-
-
-def collection_of(resource: Resource) -> Collection:
-    """Return the collection of a resource."""
-    return Collection(resource.group, resource.version, resource.plural)
-
-
-def _target(path: str) -> Target | None:
-    parts = path.strip("/").split("/")
-    if parts[0] == "api" and len(parts) > 2:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) > 3:
-        group, version, rest = parts[1], parts[2], parts[3:]
-    else:
-        return None
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in {"status", "finalize"}:
-        namespace, rest = rest[1], rest[2:]
-    name, subresource = [*rest[1:], "", ""][:2]
-    return Target(Collection(group, version, rest[0]), namespace, name, subresource)
-
-
-_VERBS: dict[str, Verb] = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-
-
-def _verb(request: web.Request, target: Target | None) -> Verb:
-    if target is None:
-        return "other"
-    if request.method == "GET":
-        if request.query.get("watch") in {"true", "1"}:
-            return "watch"
-        return "get" if target.name else "list"
-    if request.method == "DELETE" and not target.name:
-        return "deletecollection"
-    return _VERBS.get(request.method, "other")
 
 
 def _drop(request: web.Request) -> web.StreamResponse:

@@ -8,9 +8,12 @@ atomic, ownership is per leaf. Schemas and defaulting are not here.
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from functools import lru_cache
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainplane.kube.errors import (
     AlreadyExistsError,
@@ -22,8 +25,13 @@ from trainplane.kube.errors import (
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.patches import merge_patch
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 Tree = dict[str, Any]
 Leaf = tuple[str, ...]
+
+_first, _revision = itemgetter(0), attrgetter("revision")
 
 _SERVER_OWNED = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "managedFields")
 
@@ -59,7 +67,12 @@ class Storage:
     """Oldest revision whose later changes are still known; a watch from before it gets 410."""
     history: list[Change] = field(default_factory=list)
     objects: dict[Collection, dict[Key, Tree]] = field(default_factory=dict)
-    applied: dict[tuple[Collection, Key, str, str], dict[Leaf, Any]] = field(default_factory=dict)
+    applied: dict[tuple[Collection, Key], dict[tuple[str, str], dict[Leaf, Any]]] = field(default_factory=dict)
+    """What is held of an object, by manager and subresource."""
+    sorted_lists: dict[Collection, tuple[int, list[tuple[Key, Tree]]]] = field(default_factory=dict)
+    """The last list of each collection, and of which revision: the pages of a long one are cut from it."""
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    """What time it is: a simulation has its own."""
 
     def get(self, collection: Collection, key: Key) -> Tree:
         """Return an object; raises NotFoundError."""
@@ -83,10 +96,18 @@ class Storage:
                     objects[change.key] = change.before
         return objects
 
-    def compact(self) -> None:
-        """Forget all history: watches and continue tokens of before now get 410."""
-        self.compacted = self.revision
-        self.history.clear()
+    def listed(self, collection: Collection, revision: int) -> list[tuple[Key, Tree]]:
+        """Return the collection in the order of its keys as it stood at a revision; raises GoneError as `at` does."""
+        if revision < self.compacted or self.sorted_lists.get(collection, (0,))[0] != revision:
+            self.sorted_lists[collection] = revision, sorted(self.at(collection, revision).items(), key=_first)
+        return self.sorted_lists[collection][1]
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the history up to a revision, else all: watches and continue tokens of before it get 410."""
+        self.compacted = self.revision if revision is None else max(self.compacted, revision)
+        kept = bisect_right(self.history, self.compacted, key=_revision)
+        del self.history[:kept]
+        self.sorted_lists.clear()
 
     def put(self, collection: Collection, obj: Tree) -> Tree:
         """Store an object as it is, status and all, creating or replacing it."""
@@ -112,7 +133,7 @@ class Storage:
         if key in self.objects.get(collection, {}):
             raise AlreadyExistsError(f'{collection.plural} "{key.name}" already exists')
         meta["uid"] = _uid(self.revision + 1)
-        meta["creationTimestamp"] = _now()
+        meta["creationTimestamp"] = self._stamp()
         meta["generation"] = 1
         created = {name: value for name, value in obj.items() if name != "status"} | {"metadata": meta}
         return created if dry_run else self._store(collection, key, None, created)
@@ -174,8 +195,8 @@ class Storage:
         before = self.objects.get(collection, {}).get(key)
         if before is not None and not force:
             _refuse_foreign(before, leaves, others)
-        slot = (collection, key, manager, subresource)
-        dropped = [leaf for leaf in self.applied.get(slot, {}) if leaf not in leaves and leaf not in others]
+        mine = self.applied.get((collection, key), {}).get((manager, subresource), {})
+        dropped = [leaf for leaf in mine if leaf not in leaves and leaf not in others]
         if before is None:
             if subresource:
                 raise NotFoundError(f'{collection.plural} "{key.name}" not found', details={"name": key.name})
@@ -188,13 +209,13 @@ class Storage:
             merged["metadata"] = {**merged["metadata"], "resourceVersion": version}
             after = self.update(collection, key, merged, subresource=subresource, dry_run=dry_run)
         if not dry_run:
-            self.applied[slot] = leaves
+            self.applied.setdefault((collection, key), {})[manager, subresource] = leaves
         return after
 
     def _held_by_others(self, collection: Collection, key: Key, manager: str) -> dict[Leaf, str]:
         held: dict[Leaf, str] = {}
-        for (other_collection, other_key, other, _), leaves in self.applied.items():
-            if (other_collection, other_key) == (collection, key) and other != manager:
+        for (other, _), leaves in self.applied.get((collection, key), {}).items():
+            if other != manager:
                 held |= dict.fromkeys(leaves, other)
         return held
 
@@ -207,9 +228,12 @@ class Storage:
         if before["metadata"].get("finalizers"):
             if before["metadata"].get("deletionTimestamp"):
                 return before
-            meta = {**before["metadata"], "deletionTimestamp": _now()}
+            meta = {**before["metadata"], "deletionTimestamp": self._stamp()}
             return self._store(collection, key, before, {**before, "metadata": meta})
         return self._remove(collection, key, before)
+
+    def _stamp(self) -> str:
+        return self.now().isoformat(timespec="seconds").replace("+00:00", "Z")
 
     def _store(self, collection: Collection, key: Key, before: Tree | None, after: Tree) -> Tree:
         if before is not None:
@@ -225,8 +249,7 @@ class Storage:
     def _remove(self, collection: Collection, key: Key, last: Tree) -> Tree:
         self.revision += 1
         before = self.objects[collection].pop(key)
-        for slot in [slot for slot in self.applied if slot[:2] == (collection, key)]:
-            del self.applied[slot]
+        self.applied.pop((collection, key), None)
         last = {**last, "metadata": {**last["metadata"], "resourceVersion": str(self.revision)}}
         self.history.append(Change(self.revision, collection, key, before, None, last))
         return last
@@ -237,12 +260,9 @@ def key_of(obj: Tree) -> Key:
     return Key(obj["metadata"].get("namespace") or "", obj["metadata"]["name"])
 
 
+@lru_cache(maxsize=4096)
 def _uid(revision: int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(revision)))
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _without_meta(obj: Tree) -> Tree:

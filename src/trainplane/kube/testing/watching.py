@@ -12,6 +12,7 @@ from aiohttp import web
 from trainplane.kube.errors import ApiError, GoneError
 from trainplane.kube.testing.faults import Cut, Dribble, Expire, Fault, Garble, Pad, Reorder, Repeat, Silence
 from trainplane.kube.testing.selectors import matches
+from trainplane.kube.testing.verbs import is_metadata_alone, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,27 +78,25 @@ class _CutError(Exception):
     """This watch breaks here, on purpose."""
 
 
-class _Watch:
-    def __init__(
-        self, storage: Storage, request: web.Request, collection: Collection, namespace: str, fault: Fault | None
-    ) -> None:
+class Feed:
+    """What one watch has to tell: the state at its beginning or what came after a revision, then each change."""
+
+    def __init__(self, storage: Storage, query: Mapping[str, str], collection: Collection, namespace: str) -> None:
         self._storage = storage
-        self._request = request
-        self._query: Mapping[str, str] = request.query
+        self._query = query
         self._collection = collection
         self._namespace = namespace
-        self._fault = fault
         self._revision = 0
-        self._sent = 0
-        self._pending: list[Event] = []
-        self._response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        self.news = asyncio.Event()
-        self.owes_bookmark = False
+        self.pending: list[Event] = []
+        """Events of the beginning that nobody took yet."""
         self.is_over = False
-        self.is_ending = False
+        """Whether the last event was an error, after which there is nothing."""
 
-    def begin(self) -> None:
-        """Settle where to start: the state now as ADDED events, or the changes after a revision."""
+    def begin(self, stale: int | None = None) -> None:
+        """Settle where to start: the state as ADDED events, or the changes after a revision; raises GoneError.
+
+        `stale` shows the state of an older revision first, as a server that lags does.
+        """
         wanted = self._query.get("resourceVersion") or "0"
         initial = self._query.get("sendInitialEvents") == "true"
         if not initial and wanted != "0":
@@ -105,45 +104,15 @@ class _Watch:
             if self._revision < self._storage.compacted:
                 raise GoneError(f"too old resource version: {wanted} ({self._storage.compacted})")
             return
-        self._revision = self._storage.revision
-        for key, obj in sorted(self._storage.objects.get(self._collection, {}).items()):
+        self._revision = self._storage.revision if stale is None else stale
+        for key, obj in self._storage.listed(self._collection, self._revision):
             if self._namespace in {"", key.namespace} and matches(obj, self._query):
-                self._pending.append(("ADDED", obj))
+                self.pending.append(("ADDED", obj))
         if initial:
-            self._pending.append(self._bookmark(annotations={INITIAL_EVENTS_END: "true"}))
+            self.pending.append(self.bookmark(annotations={INITIAL_EVENTS_END: "true"}))
 
-    async def run(self) -> web.StreamResponse:
-        await self._response.prepare(self._request)
-        # Headers go out at once, as the real server's do.
-        if isinstance(self._fault, Silence):
-            await asyncio.Event().wait()
-        seconds = float(self._query.get("timeoutSeconds") or 3600)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._send_pending()
-                while not (self.is_over or self.is_ending):
-                    await self.news.wait()
-                    await self._send_pending()
-        await self._response.write_eof()
-        return self._response
-
-    def abort(self) -> None:
-        if self._request.transport is not None:
-            self._request.transport.abort()
-
-    async def _send_pending(self) -> None:
-        self.news.clear()
-        self._pending += self._changes()
-        if self.owes_bookmark:
-            self.owes_bookmark = False
-            self._pending.append(self._bookmark())
-        events, self._pending = self._pending, []
-        for event in self._disordered(events):
-            await self._send(event)
-            if self.is_over:
-                return
-
-    def _changes(self) -> Iterator[Event]:
+    def changes(self) -> Iterator[Event]:
+        """Yield what happened since the last call."""
         if self._revision < self._storage.compacted:
             self.is_over = True
             error = GoneError(f"too old resource version: {self._revision} ({self._storage.compacted})")
@@ -171,6 +140,69 @@ class _Watch:
             meta = {**change.before["metadata"], "resourceVersion": str(change.revision)}
             yield ("DELETED", {**change.before, "metadata": meta})
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it was begun at a revision that the server has not come to: a real one sends no bookmark then."""
+        return self._revision > self._storage.revision
+
+    def bookmark(self, annotations: dict[str, str] | None = None) -> Event:
+        """Return the event that says how far this watch has come."""
+        meta: Tree = {"resourceVersion": str(self._revision), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        return "BOOKMARK", {"kind": "", "apiVersion": "", "metadata": meta}
+
+
+class _Watch:
+    def __init__(
+        self, storage: Storage, request: web.Request, collection: Collection, namespace: str, fault: Fault | None
+    ) -> None:
+        self._feed = Feed(storage, request.query, collection, namespace)
+        self._request = request
+        self._fault = fault
+        self._sent = 0
+        self._response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        self.news = asyncio.Event()
+        self.owes_bookmark = False
+        self.is_over = False
+        self.is_ending = False
+
+    def begin(self) -> None:
+        self._feed.begin()
+
+    async def run(self) -> web.StreamResponse:
+        await self._response.prepare(self._request)
+        # Headers go out at once, as the real server's do.
+        if isinstance(self._fault, Silence):
+            await asyncio.Event().wait()
+        seconds = float(self._request.query.get("timeoutSeconds") or 3600)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._send_pending()
+                while not (self.is_over or self.is_ending):
+                    await self.news.wait()
+                    await self._send_pending()
+        await self._response.write_eof()
+        return self._response
+
+    def abort(self) -> None:
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    async def _send_pending(self) -> None:
+        self.news.clear()
+        feed = self._feed
+        feed.pending += feed.changes()
+        self.is_over = feed.is_over
+        if self.owes_bookmark and not feed.is_ahead:
+            self.owes_bookmark = False
+            feed.pending.append(feed.bookmark())
+        events, feed.pending = feed.pending, []
+        for event in self._disordered(events):
+            await self._send(event)
+            if self.is_over:
+                return
+
     def _disordered(self, events: list[Event]) -> Iterator[Event]:
         fault = self._fault
         if isinstance(fault, Repeat):
@@ -197,6 +229,8 @@ class _Watch:
         fault = self._fault
         if isinstance(fault, Pad) and type_ not in {"BOOKMARK", "ERROR"}:
             obj = padded(obj, fault.size)
+        if type_ != "ERROR" and is_metadata_alone(self._request.headers.get("Accept", "")):
+            obj = metadata_of(obj)
         line = msgspec.json.encode({"type": type_, "object": obj}) + b"\n"
         if isinstance(fault, Cut) and self._sent == fault.after:
             if fault.mid_line:
@@ -218,12 +252,6 @@ class _Watch:
                 await asyncio.sleep(0)
         else:
             await self._response.write(data)
-
-    def _bookmark(self, annotations: dict[str, str] | None = None) -> Event:
-        meta: Tree = {"resourceVersion": str(self._revision), "creationTimestamp": None}
-        if annotations:
-            meta["annotations"] = annotations
-        return "BOOKMARK", {"kind": "", "apiVersion": "", "metadata": meta}
 
 
 def padded(obj: Tree, size: int) -> Tree:

@@ -28,7 +28,7 @@ from trainplane.kube.expectations import Expectations
 from trainplane.kube.resource import Key
 from trainplane.operator.adoption import OwnerKind, check_owner
 from trainplane.operator.errors import BehindError, EarlierSelfError, MakingError, OperatorError
-from trainplane.operator.objects import OnceCreator
+from trainplane.operator.keys import OnceCreator
 from trainplane.operator.stores import Written
 from trainplane.resources import JOBS, PODS, SERVICES, resource_of
 

@@ -1,4 +1,8 @@
-"""Initializers: what is fetched before training, and with which credentials."""
+"""Initializers: what is fetched before training, and with which credentials.
+
+A dataset is the data cache's to fetch where the runtime has one and no step that would bring it to a volume, or where
+the TrainJob says so: `cache://`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from trainplane.api import names
 from trainplane.api.objectname import is_object_name
+from trainplane.render.cachestep import cache_ancestor, wants_cache
 from trainplane.render.claims import claim_of, mount_claim
 from trainplane.render.findings import Finding
 from trainplane.render.plan import variable
@@ -24,8 +29,6 @@ _Part = Literal["dataset", "model"]
 
 _ANCESTORS: Final[dict[_Part, str]] = {"dataset": names.ANCESTOR_DATASET, "model": names.ANCESTOR_MODEL}
 _PATHS: Final = {"dataset": names.PATH_DATASET, "model": names.PATH_MODEL}
-_CACHE_SCHEME: Final = "cache://"
-"""A dataset served by the data cache is not written to a volume."""
 
 
 class Initializers(Plugin):
@@ -38,7 +41,7 @@ class Initializers(Plugin):
         for part, source, ancestor in _wanted(plan):
             at = f"spec.initializer.{part}"
             for pods in plan.pod_sets:
-                container = pods.container(ancestor) if pods.ancestor == ancestor else None
+                container = pods.container(_container(ancestor)) if pods.ancestor == ancestor else None
                 if container is None:
                     continue
                 if source.storage_uri is not None:
@@ -54,6 +57,7 @@ class Initializers(Plugin):
 
     def validate(self, plan: Plan, old: Document[TrainJob] | None) -> Iterator[Finding | str]:
         """Require a replicated job and container for each initializer; warn if what it fetches would be lost."""
+        served = cache_ancestor(plan)
         for part, source, ancestor in _wanted(plan):
             claim = claim_of(source.storage_uri or "")
             if old is None and claim is not None and not is_object_name(claim):
@@ -70,18 +74,19 @@ class Initializers(Plugin):
                     f"choose a runtime that has one, or leave spec.initializer.{part} out",
                 )
                 continue
-            container = pods.container(ancestor)
+            container = pods.container(_container(ancestor))
             if container is None:
                 yield Finding(
                     "spec.runtimeRef",
-                    f"the runtime's job {pods.name} has no container {ancestor}, which spec.initializer.{part} needs",
+                    f"the runtime's job {pods.name} has no container {_container(ancestor)}, which "
+                    f"spec.initializer.{part} needs",
                 )
             elif pods.ancestor != ancestor:
                 yield (
                     f"spec.initializer.{part} has no effect: the runtime's job {pods.name} lacks the label "
                     f"{names.LABEL_ANCESTOR}={ancestor} on its Job template"
                 )
-            elif not (source.storage_uri or "").startswith(_CACHE_SCHEME) and not _shares(container, _PATHS[part]):
+            elif ancestor != served and not _shares(container, _PATHS[part]):
                 yield (
                     f"what spec.initializer.{part} fetches will be lost: container {ancestor} of the runtime mounts no "
                     f"volume at {_PATHS[part]}, so training cannot see it"
@@ -95,7 +100,18 @@ def _wanted(plan: Plan) -> Iterator[tuple[_Part, InitializerSource, str]]:
     for part, ancestor in _ANCESTORS.items():
         source: InitializerSource | None = getattr(initializer, part)
         if source is not None:
-            yield part, source, ancestor
+            yield part, source, (_dataset_step(plan) if part == "dataset" else ancestor)
+
+
+def _dataset_step(plan: Plan) -> str:
+    """Return the step that brings the dataset."""
+    served = cache_ancestor(plan)
+    fetched = any(pods.ancestor == names.ANCESTOR_DATASET for pods in plan.pod_sets)
+    return served if served and (wants_cache(plan) or not fetched) else names.ANCESTOR_DATASET
+
+
+def _container(ancestor: str) -> str:
+    return names.CONTAINER_OF_ANCESTOR[ancestor]
 
 
 def _job_for(pod_sets: Iterable[PodSet], ancestor: str) -> PodSet | None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from aiohttp import web
 
     from trainplane.kube.resource import Key
+    from trainplane.kube.testing.faults import Fault
+    from trainplane.kube.testing.verbs import Asking
 
 Tree = dict[str, Any]
 GROUP = "hub.trainplane.dev"
@@ -53,12 +55,13 @@ class HubServer(FakeServer):
     pods: PodServer = field(default_factory=Ranks)
     parts: dict[str, Tree] = field(default_factory=dict)
 
-    def _act(self, verb: Any, request: web.Request, target: Any, *others: Any) -> Tree:
+    def act(self, asking: Asking, fault: Fault | None) -> Tree:
+        target = asking.target
         if target is None or target.collection.group != GROUP:
-            return super()._act(verb, request, target, *others)
+            return super().act(asking, fault)
         if not self.parts:
             raise kube.NotFoundError("the server could not find the requested resource")
-        if verb == "list":
+        if asking.verb == "list":
             return {"items": [self.parts[""]], "metadata": {}}
         if target.subresource not in self.parts:
             raise kube.NotFoundError("there is no such part")

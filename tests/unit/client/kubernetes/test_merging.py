@@ -51,7 +51,10 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def merger(clock: FakeClock) -> Merger:
-    return Merger(clock, MergeSettings(hold_seconds=1.0, patience_seconds=10.0, waiting=8))
+    return Merger(
+        clock,
+        MergeSettings(hold_seconds=1.0, active_seconds=10.0, reconnect_seconds=30.0, lost_seconds=100.0, waiting=8),
+    )
 
 
 @pytest.fixture
@@ -86,26 +89,74 @@ async def test_a_line_waits_for_an_idle_source_only_a_little_while(
     await clock.advance(0.5)
     assert reader.lines == []
     await b.put([line(4, "4")])
-    await clock.advance(0.6)
+    await clock.advance(10.1)
     assert reader.lines == ["b 4", "a 5"]
+    await clock.advance(60)
+    await a.put([line(7, "7")])
+    await clock.advance(1.1)
+    assert reader.lines[-1] == "a 7"
 
 
-async def test_a_source_that_is_being_connected_is_waited_for_longer(
+async def test_a_new_source_is_waited_for_until_its_first_line(
     merger: Merger, reader: Reader, clock: FakeClock
 ) -> None:
     a, b = merger.source("a"), merger.source("b")
-    a.connected()
     await a.put([line(5, "5")])
     await clock.advance(8)
     assert reader.lines == []
-    b.connected()
     await b.put([line(3, "3")])
-    await clock.advance(1.1)
-    assert reader.lines == ["b 3", "a 5"]
-    b.connect()
-    await a.put([line(6, "6")])
+    await clock.settle()
+    assert reader.lines == ["b 3"]
     await clock.advance(10.1)
-    assert reader.lines[-1] == "a 6"
+    assert reader.lines == ["b 3", "a 5"]
+
+
+async def test_a_source_that_printed_just_now_is_waited_for_until_its_next_line(
+    merger: Merger, reader: Reader, clock: FakeClock
+) -> None:
+    a, b = merger.source("a"), merger.source("b")
+    await b.put([line(1, "1")])
+    await a.put([line(5, "5")])
+    for moment in (2, 3, 4):  # each sign of life lets others wait anew: no line of a source that prints on comes late
+        await clock.advance(9)
+        await b.put([line(moment, str(moment))])
+    await clock.settle()
+    assert reader.lines == ["b 1", "b 2", "b 3", "b 4"]
+    await clock.advance(10.1)
+    assert reader.lines[-1] == "a 5"
+
+
+async def test_a_source_that_is_connected_again_is_waited_for_longer(
+    merger: Merger, reader: Reader, clock: FakeClock
+) -> None:
+    a, b = merger.source("a"), merger.source("b")
+    b.connected()
+    b.connect()
+    await clock.advance(60)
+    await a.put([line(5, "5")])
+    await clock.advance(25)
+    assert reader.lines == []
+    await b.put([line(3, "3")])
+    await clock.advance(10.1)
+    assert reader.lines == ["b 3", "a 5"]
+
+
+async def test_a_source_that_stays_away_holds_nobody_up_for_ever(
+    merger: Merger, reader: Reader, clock: FakeClock
+) -> None:
+    a, b = merger.source("a"), merger.source("b")
+    b.connected()
+    for _ in range(11):  # every try to connect fails
+        b.connect()
+        await clock.advance(10)
+    await a.put([line(5, "5")])
+    await clock.settle()
+    assert reader.lines == ["a 5"]
+    b.connected()
+    await a.put([line(7, "7")])
+    await b.put([line(6, "6")])
+    await clock.settle()
+    assert reader.lines == ["a 5", "b 6"]
 
 
 async def test_a_source_that_ended_is_not_waited_for(merger: Merger, reader: Reader, clock: FakeClock) -> None:

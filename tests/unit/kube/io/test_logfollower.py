@@ -13,7 +13,7 @@ import pytest
 from tests.unit.kube.io.followed import PATIENCE, Followed
 from tests.unit.kube.io.support import until
 from tests.unit.kube.ticking import TickingClock
-from trainplane.kube import containerlogs
+from trainplane.kube import containerlogs, logfollower
 from trainplane.kube.backoff import Backoff
 from trainplane.kube.containerlogs import nanoseconds, text_of
 from trainplane.kube.errors import ForbiddenError, KubeError, NotFoundError
@@ -407,3 +407,19 @@ async def test_what_the_sink_does_not_wait_for_is_raised(stage: Stage) -> None:
     stage.server.add_fault(Refuse(code=403, times=None))
     with pytest.raises(ForbiddenError):
         await asyncio.wait_for(stage.follower().run(), PATIENCE)
+
+
+async def test_a_stream_that_does_not_end_with_its_pod_is_given_up_when_nothing_comes_any_more(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logfollower, "LEFT_SECONDS", 0.3)
+    follower = stage.follower()
+    task = asyncio.create_task(follower.run())
+    await stage.until_open()
+    follower.leave()
+    for _ in range(4):  # each line within the time of the one before, all of them longer than it
+        await asyncio.sleep(0.15)
+        stage.print(1)
+    await asyncio.wait_for(task, PATIENCE)
+    assert stage.texts() == stage.printed
+    assert stage.sink.closed

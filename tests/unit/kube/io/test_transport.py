@@ -97,6 +97,20 @@ class TestRetries:
         assert not isinstance(caught.value, errors.ConnectError)
         assert len(server.objects(PODS)) == len(server.requests) == 1
 
+    @pytest.mark.parametrize(
+        ("fault", "in_doubt"),
+        [(Drop(acted=True), True), (Refuse(code=429, retry_after=0), False)],
+        ids=["lost", "refused"],
+    )
+    async def test_a_refusal_tells_whether_an_earlier_try_may_have_acted(
+        self, server: FakeServer, transport: Transport, fault: Any, in_doubt: bool
+    ) -> None:
+        server.add_fault(fault)
+        server.add_fault(Refuse(code=409))
+        with pytest.raises(errors.ConflictError) as caught:
+            await transport.request("PATCH", "/version", body=b"{}", idempotent=True)
+        assert caught.value.in_doubt is in_doubt
+
     async def test_a_retry_after_of_nothing_still_backs_off(
         self, server: FakeServer, transport: Transport, clock: JumpingClock
     ) -> None:

@@ -136,8 +136,8 @@ async def test_a_stream_that_ends_cleanly_in_the_middle_of_an_event_was_cut(
         yield b'{"type":"ADDED","object":{}}\n\n{"type":"AD'
 
     @asynccontextmanager
-    async def stream(_: str, *, total_seconds: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        assert total_seconds == 330
+    async def stream(_: str, *, total_seconds: float, accept: str | None) -> AsyncIterator[AsyncIterator[bytes]]:
+        assert (total_seconds, accept) == (330, None)
         yield half()
 
     monkeypatch.setattr(client.transport, "stream", stream)

@@ -1,108 +1,34 @@
-# A double has the signature of what it stands for.
-# ruff: noqa: ARG002
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import itertools
 import logging
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.unit.kube.loop.mirror import Mirror
 from tests.unit.kube.loop.model_cluster import Behaviour, ModelCluster
-from tests.unit.kube.loop.objects import THINGS, seeded
+from tests.unit.kube.loop.scene import Scene, cluster_of
 from trainplane.kube import pace
 from trainplane.kube.errors import (
-    ForbiddenError,
     GoneError,
     InvalidError,
     ServerTimeoutError,
-    TooManyRequestsError,
     TransportError,
 )
-from trainplane.kube.observer import Unobserved
-from trainplane.kube.reflector import Reflector, ReflectorSettings
+from trainplane.kube.reflector import CATCH_UP_SECONDS, ReflectorSettings
 from trainplane.kube.resource import Key, Resource
-from trainplane.kube.store import Change, Store
-from trainplane.kube.testing.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from trainplane.kube.codec import WatchEvent
+    from trainplane.kube.store import Change
+
 
 A = Key("default", "a")
 B = Key("default", "b")
-
-
-class Heard(Unobserved):
-    def __init__(self) -> None:
-        self.lists: list[tuple[int, float]] = []
-        self.failures: list[str] = []
-        self.handlers: list[str] = []
-
-    def listed(self, resource: Resource, *, objects: int, seconds: float) -> None:
-        self.lists.append((objects, seconds))
-
-    def stream_failed(self, resource: Resource, error: Exception) -> None:
-        self.failures.append(str(error))
-
-    def handler_failed(self, resource: Resource, error: Exception) -> None:
-        self.handlers.append(str(error))
-
-
-class Scene:
-    """A reflector at work on a model cluster."""
-
-    def __init__(self, cluster: ModelCluster, **options: Any) -> None:
-        self.cluster = cluster
-        self.clock = FakeClock()
-        self.store = Store(THINGS)
-        self.mirror = Mirror()
-        self.observer = Heard()
-        options.setdefault("settings", ReflectorSettings(page_size=2))
-        self.reflector = Reflector(
-            cluster,
-            THINGS,
-            self.store,
-            [*options.pop("handlers", ()), self.mirror],
-            self.clock,
-            observer=self.observer,
-            random=seeded(1),
-            **options,
-        )
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[Scene]:
-        task = asyncio.create_task(self.reflector.run())
-        await self.clock.settle()
-        yield self
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert self.cluster.watchers == 0, "every stream was closed"
-        assert self.clock.sleepers == 0
-
-    @property
-    def relists(self) -> int:
-        return sum(kind in {"list", "stream"} for kind, _ in self.cluster.asked) - 1
-
-    async def expect_equal(self) -> None:
-        await self.clock.settle()
-        assert {key: self.store.resource_version(key) for key in self.store} == {
-            key: int(obj["metadata"]["resourceVersion"]) for key, obj in self.cluster.objects.items()
-        }
-        assert self.mirror.of(self.store)
-
-
-def cluster_of(names: str, **options: Any) -> ModelCluster:
-    cluster = ModelCluster(**options)
-    for name in names:
-        cluster.put(name)
-    return cluster
 
 
 async def test_a_list_is_streamed_and_then_followed() -> None:
@@ -155,6 +81,23 @@ async def test_a_cut_watch_resumes_and_lists_nothing() -> None:
         await scene.expect_equal()
         assert scene.relists == 0
         assert [change[:2] for change in scene.mirror.heard[2:]] == [("DELETED", "a"), ("ADDED", "b")]
+
+
+async def test_the_first_events_of_a_resumed_watch_do_not_show_that_the_store_is_up_to_date() -> None:
+    async with Scene(cluster_of("a")).running() as scene:
+        scene.cluster.put("a", 1)
+        await scene.clock.settle()
+        heard = scene.store.heard_at
+        assert heard == scene.clock.monotonic()
+        scene.cluster.cut_watches()
+        scene.cluster.put("b")
+        await scene.clock.advance(1.5)
+        assert B in scene.store
+        assert scene.store.heard_at == heard
+        await scene.clock.advance(CATCH_UP_SECONDS)
+        scene.cluster.put("a", 2)
+        await scene.clock.settle()
+        assert scene.store.heard_at == scene.clock.monotonic()
 
 
 async def test_a_bookmark_moves_on_where_to_resume() -> None:
@@ -296,6 +239,49 @@ async def test_a_server_restored_from_a_backup_is_believed_in_the_end() -> None:
         assert scene.store.observed == scene.cluster.revision
 
 
+async def test_a_restored_server_that_was_away_for_long_is_believed_as_soon() -> None:
+    class Away(ModelCluster):
+        is_away = False
+
+        async def list_pages(self, *args: Any, **query: Any) -> AsyncIterator[Any]:
+            if self.is_away:
+                raise TransportError("no connection")
+            async for page in super().list_pages(*args, **query):
+                yield page
+
+    cluster = Away()
+    cluster.put("a")
+    async with Scene(cluster).running() as scene:
+        backup, revision = dict(cluster.objects), cluster.revision
+        for number in range(50):
+            cluster.put("a", number)
+        await scene.clock.settle()
+        scene.mirror.highest.clear()
+        cluster.is_away = True
+        cluster.restore(backup, revision)
+        await scene.clock.advance(300)
+        cluster.is_away = False
+        await scene.clock.advance(30 + 50)  # the wait that has begun, and those between lists that are too old
+        await scene.expect_equal()
+
+
+async def test_a_server_restored_from_a_backup_with_its_revision_raised_is_believed_at_once() -> None:
+    async with Scene(cluster_of("ab")).running() as scene:
+        backup = dict(scene.cluster.objects)
+        scene.cluster.put("a", 1)
+        scene.cluster.delete("b")
+        scene.cluster.put("c")
+        await scene.clock.settle()
+        scene.mirror.highest.clear()
+        scene.cluster.restore(backup, scene.cluster.revision + 1000)
+        scene.cluster.compact()
+        await scene.clock.advance(10)
+        await scene.expect_equal()
+        scene.cluster.put("b", 1)
+        await scene.clock.settle()
+        await scene.expect_equal()
+
+
 async def test_a_watch_that_ends_at_its_time_is_resumed_without_a_question() -> None:
     class Punctual(ModelCluster):
         async def watch(self, *args: Any, **query: Any) -> AsyncIterator[Any]:
@@ -375,56 +361,6 @@ async def test_bookmarks_keep_a_quiet_stream_alive() -> None:
         assert scene.cluster.asked == [("stream", None)]
 
 
-async def test_failures_wait_longer_each_time() -> None:
-    cluster = cluster_of("a")
-    cluster.behaviours = [Behaviour(error=TransportError("refused")) for _ in range(6)]
-    async with Scene(cluster).running() as scene:
-        moments: list[tuple[float, int]] = []
-        for _ in range(200):
-            await scene.clock.advance(0.5)
-            if not moments or len(cluster.asked) > moments[-1][1]:
-                moments.append((scene.clock.monotonic(), len(cluster.asked)))
-        waits = [later[0] - earlier[0] for earlier, later in itertools.pairwise(moments)]
-        assert len(cluster.asked) == 7
-        assert waits[-1] > 4 * waits[0]
-        assert scene.reflector.synced.is_set()
-
-
-async def test_retry_after_is_obeyed() -> None:
-    cluster = cluster_of("a")
-    cluster.behaviours = [Behaviour(error=TooManyRequestsError("slow down", retry_after=20))]
-    async with Scene(cluster).running() as scene:
-        await scene.clock.advance(19)
-        assert len(cluster.asked) == 1
-        await scene.clock.advance(2)
-        assert scene.reflector.synced.is_set()
-
-
-async def test_what_only_a_person_can_mend_is_waited_for() -> None:
-    cluster = cluster_of("a")
-    cluster.behaviours = [Behaviour(error=ForbiddenError("no Role")) for _ in range(4)]
-    async with Scene(cluster).running() as scene:
-        await scene.clock.advance(60)
-        await scene.expect_equal()
-        assert scene.observer.failures == ["403 Forbidden: no Role"] * 4
-
-
-async def test_a_server_that_ends_every_watch_at_once_is_not_hammered() -> None:
-    class Hasty(ModelCluster):
-        async def watch(self, *args: Any, **query: Any) -> AsyncIterator[Any]:
-            self.asked.append(("watch", None))
-            nothing: tuple[WatchEvent, ...] = ()
-            for event in nothing:
-                yield event
-
-    cluster = Hasty()
-    scene = Scene(cluster)
-    scene.reflector._may_resume = True
-    async with scene.running():
-        await scene.clock.advance(120)
-        assert sum(kind == "watch" for kind, _ in cluster.asked) < 12
-
-
 async def test_a_handler_that_raises_harms_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
     def broken(change: Change) -> None:
         if change.key == A:
@@ -443,30 +379,6 @@ async def test_a_handler_can_be_added_before_the_run() -> None:
     scene.reflector.add_handler(later)
     async with scene.running():
         assert later.of(scene.store)
-
-
-async def test_a_garbled_object_is_a_broken_stream_and_survived() -> None:
-    cluster = cluster_of("a")
-    async with Scene(cluster).running() as scene:
-        cluster.revision += 1
-        cluster.history.append((cluster.revision, "ADDED", {"no": "metadata"}))
-        cluster.cut_watches()
-        await scene.clock.advance(5)
-        assert any("numeric resourceVersion" in failure for failure in scene.observer.failures)
-        cluster.history.pop()
-        cluster.put("b")
-        await scene.clock.advance(60)
-        await scene.expect_equal()
-
-
-async def test_a_bug_ends_the_run_loudly() -> None:
-    class Broken(ModelCluster):
-        def watch(self, *args: Any, **query: Any) -> AsyncIterator[Any]:
-            raise ZeroDivisionError
-
-    scene = Scene(Broken())
-    with pytest.raises(ZeroDivisionError):
-        await scene.reflector.run()
 
 
 async def test_selectors_and_namespace_are_passed_on() -> None:

@@ -88,13 +88,58 @@ def test_an_object_set_aside_and_then_changed_or_deleted_is_not_waited_for() -> 
     assert set(store) == {Key("default", "a"), Key("default", "b")}
 
 
-def test_an_object_deleted_before_our_eyes_is_not_revived() -> None:
+def test_an_object_deleted_while_the_list_is_sent_is_not_revived() -> None:
     store = filled(a=10)
-    store.delete(store.read(thing("b", 9)))
     relist = Relist(store)
     add(relist, store, "a", 10)
+    relist.delete(store.read(thing("b", 12)))
     add(relist, store, "b", 8)
-    assert short(relist.finish(10)) == []
+    add(relist, store, "c", 8)
+    relist.delete(store.read(thing("c", 13)))
+    assert short(relist.finish(13)) == []
+
+
+def test_an_object_whose_events_come_out_of_order_shows_nothing() -> None:
+    store = filled(a=10, b=9)
+    relist = Relist(store)
+    add(relist, store, "a", 10)
+    assert short(add(relist, store, "b", 12)) == [("MODIFIED", "b")]
+    assert add(relist, store, "b", 9) == ()
+    assert short(relist.finish(12)) == []
+    assert store.resource_version(Key("default", "b")) == 12
+
+
+def test_a_new_list_of_old_objects_is_of_a_server_that_was_restored_and_its_revision_raised() -> None:
+    store = filled(a=10, b=20, same=5)
+    store.delete(store.read(thing("gone", 30)))
+    store.observed = 30
+    relist = Relist(store)
+    assert add(relist, store, "a", 3) == ()
+    assert add(relist, store, "gone", 4) == ()
+    assert add(relist, store, "same", 5) == ()
+    assert short(relist.finish(1000)) == [("MODIFIED", "a"), ("ADDED", "gone"), ("DELETED", "b")]
+    assert store.observed == 1000
+    assert short(store.put(store.read(thing("b", 1001)))) == [("ADDED", "b")]
+
+
+def test_what_changes_while_such_a_list_is_sent_is_newer_than_the_list() -> None:
+    store = filled(a=10, b=20)
+    store.observed = 30
+    relist = Relist(store)
+    add(relist, store, "a", 3)
+    add(relist, store, "b", 4)
+    assert short(add(relist, store, "a", 1001)) == [("MODIFIED", "a")]
+    assert short(relist.delete(store.read(thing("b", 1002)))) == [("DELETED", "b")]
+    assert short(relist.finish(1002)) == []
+    assert store.resource_version(Key("default", "a")) == 1001
+
+
+def test_a_stale_list_of_old_objects_changes_nothing() -> None:
+    store = filled(a=10)
+    relist = Relist(store)
+    assert add(relist, store, "a", 3) == ()
+    assert relist.is_stale(5)
+    assert store.resource_version(Key("default", "a")) == 10
 
 
 def test_a_forced_list_is_the_truth() -> None:

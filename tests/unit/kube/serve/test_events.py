@@ -396,6 +396,35 @@ async def test_no_news_waits_longer_than_it_may(client: FakeClient, clock: FakeC
         assert len(client.every(EVENTS)) == 1
 
 
+async def test_where_news_would_be_dropped_it_is_not_held_back_and_more_is_written_at_once(clock: FakeClock) -> None:
+    under_way, most = 0, 0
+
+    class Slow(FakeClient):
+        async def create(self, resource: Any, obj: Any, namespace: str | None = None) -> Any:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await clock.sleep(0.1)
+            under_way -= 1
+            return await super().create(resource, obj, namespace)
+
+    slow, heard = Slow(), []
+    events = recorder(slow, clock, waiting=100, writers=2, crowd_writers=8, hold_seconds=1000)
+    events.busy, events.on_dropped = lambda: True, lambda: heard.append(1)
+    async with running(events):
+        for number in range(500):  # 50 a second: five at once are enough
+            events.record(ObjectReference("v1", "Pod", f"p{number}", "team"), "Normal", "Seen", "hello")
+            await clock.advance(0.02)
+        assert (events.dropped, most) == (0, 8)
+        assert events._queue.qsize() in range(40, 65), "no more than a crowd is written before its time"
+        left = events._queue.qsize()
+        await clock.advance(60)
+        assert events._queue.qsize() in range(left - 16, left), "the rest waits its turn"
+        for number in range(200):
+            events.record(ObjectReference("v1", "Pod", f"q{number}", "team"), "Normal", "Seen", "hello")
+        assert events.dropped == len(heard) > 0
+
+
 async def test_a_last_word_is_not_held_back(client: FakeClient, clock: FakeClock) -> None:
     events = recorder(client, clock, hold_seconds=1000)
     events.busy = lambda: True

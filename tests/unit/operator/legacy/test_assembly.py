@@ -108,7 +108,7 @@ async def test_nothing_of_theirs_is_watched_unless_a_kind_is_named(server: FakeS
         await until(operator.manager.ready.is_set)
         assert not operator.legacy_jobs.controllers
         assert not [
-            asked.path for asked in server.requests if "kubeflow.org/v1/" in asked.path or "services" in asked.path
+            asked.path for asked in server.requests if "kubeflow.org/v1/" in asked.path or "/batch/" in asked.path
         ]
 
 

@@ -21,8 +21,8 @@ from trainplane.kube.errors import ForbiddenError
 from trainplane.kube.metrics import Metrics
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.kube.testing.verbs import collection_of
 from trainplane.operator.apply import Writer
 from trainplane.operator.legacy.older.assembly import Older
 from trainplane.operator.stores import Stores

@@ -17,8 +17,8 @@ from trainplane.api.legacy.kinds import MPI, PYTORCH
 from trainplane.kube.events import EventRecorder
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.kube.testing.verbs import collection_of
 from trainplane.legacy.decision import Decision, Observed, Settings
 from trainplane.operator.apply import Writer
 from trainplane.operator.legacy.jobs import LegacyJobReconciler

@@ -18,8 +18,8 @@ from tests.unit.operator.progress.test_reports import COLLECTION, KEY
 from tests.unit.operator.world import MemoryClient
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.kube.testing.verbs import collection_of
 from trainplane.operator.apply import Writer
 from trainplane.operator.progress.history import INTERVAL, History
 from trainplane.operator.progress.series import BYTES, METRICS, POINTS, Series, read

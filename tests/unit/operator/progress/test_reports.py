@@ -17,8 +17,8 @@ from tests.unit.operator.world import MemoryClient
 from trainplane.kube.errors import InvalidError, ServerTimeoutError
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.clock import FakeClock
-from trainplane.kube.testing.server import collection_of
 from trainplane.kube.testing.storage import Storage
+from trainplane.kube.testing.verbs import collection_of
 from trainplane.operator.progress import reports
 from trainplane.operator.progress.report import Report, as_written
 from trainplane.operator.progress.reports import INTERVAL, Reports, is_progress_alone

@@ -1,9 +1,12 @@
 """Lines of many sources in the order of time, as they come.
 
-A line is given out when no source can still bring an earlier one. Of a source that has lines waiting that is certain:
-within a source times only go forward (a line stamped earlier than the one before it counts as of the same moment). A
-source that has none waiting may bring one in a moment, so others wait for it: a little while after the line came
-(`hold_seconds`), longer while it is being connected, after the API server was away for instance (`patience_seconds`).
+A line is given out when no source can still bring an earlier one. Of a source that has lines waiting, or has brought
+one as late, that is certain: within a source times only go forward (a line stamped earlier than the one before it
+counts as of the same moment). Of any other nothing is, for a stream does not say that it is quiet. So lines wait for
+it, by what is known of it (`MergeSettings`): one that printed just now, or is being connected again after the API
+server was away, is waited for until it speaks; one that is quiet, or stays away, holds nobody up for long. Lines of
+ranks that print steadily come in exact order unless one is on its way for longer than those bounds; no line waits
+longer.
 A merge that is `exact` waits for as long as a source is there; that is for logs that are read to where they are.
 
 Memory is bounded: a source whose lines wait for others is not read any further.
@@ -35,9 +38,13 @@ class MergeSettings:
     """How long lines wait for earlier ones of other sources."""
 
     hold_seconds: float = 0.25
-    """Seconds that a line waits for others: more than lines of one moment take longer on one way than on another."""
-    patience_seconds: float = 3.0
-    """Seconds that lines wait for a source that is being connected."""
+    """Seconds that a line waits for a quiet source: more than one way for lines takes longer than another."""
+    active_seconds: float = 3.0
+    """Seconds after its last sign of life that lines wait for a source; for a new one, seconds until its first."""
+    reconnect_seconds: float = 15.0
+    """Seconds that a line waits for a source that was read before and is being connected again."""
+    lost_seconds: float = 60.0
+    """Seconds without a connection after which a source holds nobody up any more, until it is back."""
     exact: bool = False
     """Whether lines wait for every source to its end."""
     waiting: int = 4096
@@ -52,24 +59,38 @@ class LogStream:
         self.number = number
         self.ended = False
         self.lines: deque[tuple[int, float, bytes]] = deque()
-        self.waits_until = 0.0
         self.drained = asyncio.Event()
+        self.newest = 0
+        """The time of its last line: it brings none from before."""
         self._merger = merger
-        self._newest = 0
+        self._heard = merger.now()
+        self._away_since: float | None = None
+        self._was_read = False
 
     def connect(self) -> None:
-        """Let others wait: lines may come that are long printed."""
-        self._merger.expect(self, connecting=True)
+        """It is being connected: lines may come that are long printed. Further tries do not let others wait longer."""
+        if self._was_read and self._away_since is None:
+            self._away_since = self._merger.now()
+            self._merger.changed()
 
     def connected(self) -> None:
         """Its lines come from now on."""
-        self._merger.expect(self, connecting=False)
+        self._heard, self._away_since, self._was_read = self._merger.now(), None, True
+        self._merger.changed()
+
+    def waited_for(self, arrived: float) -> float:
+        """Return until when a line that arrived at a time waits for this source, which has none."""
+        settings = self._merger.settings
+        if self._away_since is None:
+            return max(self._heard + settings.active_seconds, arrived + settings.hold_seconds)
+        return min(arrived + settings.reconnect_seconds, self._away_since + settings.lost_seconds)
 
     async def put(self, lines: Iterable[bytes]) -> None:
         """Take lines in, in their order; waits while too many of them wait."""
+        self.connected()
         for line in lines:
-            self._newest = max(self._newest, nanoseconds(line) or 0)
-            self.lines.append((self._newest, self._merger.now(), line))
+            self.newest = max(self.newest, nanoseconds(line) or 0)
+            self.lines.append((self.newest, self._merger.now(), line))
         self._merger.came(self)
         while len(self.lines) > self._merger.settings.waiting and not self.ended:
             self.drained.clear()
@@ -103,13 +124,11 @@ class Merger:
         source = LogStream(self, step, self._count)
         self._count += 1
         self._empty[source.number] = source
-        source.connect()
+        self.changed()
         return source
 
-    def expect(self, source: LogStream, *, connecting: bool) -> None:
-        """Let others wait for a source."""
-        seconds = self.settings.patience_seconds if connecting else self.settings.hold_seconds
-        source.waits_until = self.now() + seconds
+    def changed(self) -> None:
+        """Take note that lines wait for a source shorter or longer than before."""
         self._news.notify()
 
     def came(self, source: LogStream) -> None:
@@ -143,13 +162,13 @@ class Merger:
 
     def _seconds_left(self) -> float:
         """Return how long the first line still waits for sources that have none."""
-        if not self._empty:
+        time, arrived, _ = self._heads[0][2].lines[0]
+        behind = [source for source in self._empty.values() if source.newest < time]
+        if not behind:
             return 0.0
         if self.settings.exact:
             return inf
-        _, arrived, _ = self._heads[0][2].lines[0]
-        expected = max(source.waits_until for source in self._empty.values())
-        return max(expected, arrived + self.settings.hold_seconds) - self.now()
+        return max(source.waited_for(arrived) for source in behind) - self.now()
 
     def _pop(self) -> LogLine:
         _, number, source = heapq.heappop(self._heads)
@@ -158,7 +177,6 @@ class Merger:
             heapq.heappush(self._heads, (source.lines[0][0], number, source))
         elif not source.ended:
             self._empty[number] = source
-            source.waits_until = max(source.waits_until, self.now())
         if len(source.lines) <= self.settings.waiting // 2:
             source.drained.set()
         return read_line(source.step, line)

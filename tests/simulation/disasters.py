@@ -1,0 +1,97 @@
+"""What breaks seldom, and then more than a link or a process.
+
+- `restore`: etcd is restored from a backup of some time ago. The API server is away meanwhile and forgets all since:
+  what was deleted is back, what was made is gone, and versions are those of then. The engines are started anew, as
+  etcd's documentation asks for; we are not.
+- `freeze`: a process is stopped and goes on, as by SIGSTOP and SIGCONT (`process`).
+- `full`: etcd has no space left. What is stored can be read, watched and deleted, and nothing is written.
+- `jump`: the time of day of a machine jumps, forward or back; its monotonic clock does not.
+- `distrust`: the API server does not trust the certificate that a replica's webhooks show.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from tests.simulation.action import Action
+    from tests.simulation.apiserver import Backup
+    from tests.simulation.judge import Memory
+    from tests.simulation.kueue import Workload
+    from tests.simulation.machine import World
+    from tests.simulation.replica import Replica
+    from trainplane.kube.testing.storage import Tree
+
+
+class Moment(NamedTuple):
+    """All that a restore brings back."""
+
+    stored: Backup
+    kueue: tuple[dict[str, Workload], dict[str, int]]
+    judged: Memory
+
+
+class Disasters:
+    """Does to a world what a history says."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._backups: dict[float, Moment] = {}
+        """By how long ago they were made when they are needed, of one restore each."""
+
+    def foresee(self, action: Action) -> None:
+        """Make ready what an action will need: a restore its backup, a stopped process a network that goes on."""
+        if action.kind == "freeze":
+            outside = contextvars.copy_context()
+            for one in self._world.replicas:
+                one.link.apart = outside
+        if action.kind == "restore":
+            back = action.how["back"]
+            self._world.loop.call_at(max(0.0, action.at - back) + 1.0, self._back_up, back)
+
+    def _back_up(self, back: float) -> None:
+        world = self._world
+        self._backups[back] = Moment(world.server.storage.backup(), world.kueue.backup(), world.judge.memory.copy())
+
+    async def freeze(self, whom: list[Replica], how: Tree) -> None:
+        """Stop processes for a while."""
+        stopped = [one.process for one in whom]
+        for one in stopped:
+            one.stop()
+        await asyncio.sleep(how["seconds"])
+        for one in stopped:
+            one.go_on()
+
+    async def full(self, _: list[Replica], how: Tree) -> None:
+        """Leave no space for a while."""
+        storage = self._world.server.storage
+        storage.is_full = True
+        await asyncio.sleep(how["seconds"])
+        storage.is_full = False
+
+    async def jump(self, whom: list[Replica], how: Tree) -> None:
+        """Set clocks forward or back."""
+        for one in whom:
+            one.clock.skew += how["by"]
+
+    async def distrust(self, whom: list[Replica], how: Tree) -> None:
+        """Let replicas show a certificate that the API server does not know, until it does."""
+        for one in whom:
+            one.is_distrusted = True
+        await asyncio.sleep(how["seconds"])
+        for one in whom:
+            one.is_distrusted = False
+
+    async def restore(self, _: list[Replica], how: Tree) -> None:
+        """Set the cluster back, while nobody reaches it."""
+        world, kept = self._world, self._backups.pop(how["back"])
+        for one in world.replicas:
+            one.link.cut()
+        world.server.restore(kept.stored, bumped=how["bumped"])
+        world.kueue.restore(kept.kueue)
+        world.judge.restored(kept.judged)
+        world.engines.look_again()
+        world.trace.update(b"restore")
+        await world.cut(world.replicas, how)
