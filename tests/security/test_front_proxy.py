@@ -5,16 +5,14 @@ The hub server's own process, before an API server that says what no API server 
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import json
 import os
 import ssl
 import subprocess
 import sys
-import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,12 +20,13 @@ import yaml
 
 from lab.paths import REPOSITORY
 from lab.pki import Authority
+from tests.security.processes import in_thread
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.kube.testing.server import FakeServer
 from trainplane.resources import CONFIG_MAPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from lab.pki import Pair
@@ -47,22 +46,6 @@ class Willing(FakeServer):
         if asking.target is not None and asking.target.collection.plural == "subjectaccessreviews":
             return {"status": {"allowed": True}}
         return super().act(asking, fault)
-
-
-@contextmanager
-def in_thread(server: FakeServer) -> Iterator[None]:
-    """Let a server answer from a thread of its own, as another process's must."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(server.start(), loop).result(PATIENCE)
-    try:
-        yield
-    finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result(PATIENCE)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
 
 
 class Stage:

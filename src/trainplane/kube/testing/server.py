@@ -14,6 +14,7 @@ Any resource of any group exists. `put` and `remove` change the store without HT
 from __future__ import annotations
 
 import asyncio
+import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +39,14 @@ if TYPE_CHECKING:
     from typing import Self
 
     from trainplane.kube.clock import Clock
+
+_TURNS = 4
+"""Of the loop: more than it takes until a connection that was accepted is aiohttp's, or one that was aborted closed."""
+
+
+async def _turns() -> None:
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 class Asked(NamedTuple):
@@ -67,6 +76,7 @@ class FakeServer:
     def __post_init__(self) -> None:
         self.watching = Watching(self.storage)
         self._runner: web.AppRunner | None = None
+        self._socket: socket.socket | None = None
         self._port = 0
 
     async def start(self) -> None:
@@ -75,16 +85,28 @@ class FakeServer:
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.05)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port, ssl_context=self.tls, reuse_address=True)
-        await site.start()
-        self._port = self._runner.addresses[0][1]
+        self._socket = socket.create_server(("127.0.0.1", self._port))
+        await web.SockSite(self._runner, self._socket, ssl_context=self.tls).start()
+        self._port = self._socket.getsockname()[1]
 
     async def stop(self) -> None:
-        """Cut all watches and stop listening; what is stored stays."""
+        """Cut all watches and stop listening, and wait until no connection is left; what is stored stays.
+
+        aiohttp and asyncio forget two kinds: those with bytes that nobody reads, and those that came as it stopped. A
+        test's loop ends right after, and another test would be blamed for what was left open.
+        """
         self.watching.cut()
-        if self._runner is not None:
-            runner, self._runner = self._runner, None
-            await runner.cleanup()
+        if self._runner is None or self._socket is None:
+            return
+        runner, self._runner = self._runner, None
+        asyncio.get_running_loop().remove_reader(self._socket)
+        await _turns()
+        transports = [] if runner.server is None else [one.transport for one in runner.server.connections]
+        await runner.cleanup()
+        for one in transports:
+            if one is not None:
+                one.abort()
+        await _turns()
 
     async def __aenter__(self) -> Self:
         await self.start()

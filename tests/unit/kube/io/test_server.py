@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,13 +15,13 @@ from trainplane.kube.resource import NAMESPACES, PODS, Key
 from trainplane.kube.testing.faults import Cut, Refuse, Silence, Stale
 from trainplane.kube.testing.patches import json_patch, merge_patch
 from trainplane.kube.testing.selectors import matches
+from trainplane.kube.testing.server import FakeServer
 from trainplane.kube.testing.storage import Collection, Storage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from trainplane.kube.client import Client
-    from trainplane.kube.testing.server import FakeServer
 
 THINGS = Collection("acme.org", "v1", "things")
 A = Key("ns", "a")
@@ -29,6 +31,10 @@ A = Key("ns", "a")
 async def client(server: FakeServer) -> AsyncIterator[Client]:
     async with server.client() as open_:
         yield open_
+
+
+def port_of(server: FakeServer) -> int:
+    return int(server.url.rpartition(":")[2])
 
 
 def thing(**more: Any) -> dict[str, Any]:
@@ -234,6 +240,31 @@ class TestServer:
         await server.start()
         assert server.url == url
         assert len(await client.list_all(PODS)) == 1
+
+    @pytest.mark.parametrize("turns", range(6))
+    def test_a_connection_that_comes_as_it_stops_is_closed(self, turns: int) -> None:
+        async def stopped() -> socket.socket:
+            async with FakeServer() as server:
+                coming = socket.create_connection(("127.0.0.1", port_of(server)))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            return coming
+
+        asyncio.run(stopped()).close()
+        gc.collect()  # warns of what is open
+
+    def test_an_answer_that_nobody_reads_does_not_outlive_it(self) -> None:
+        async def stopped() -> socket.socket:
+            async with FakeServer() as server:
+                for number in range(20):
+                    server.put(PODS, {"metadata": {"name": f"p{number}", "namespace": "n"}, "x": "x" * 500_000})
+                asking = socket.create_connection(("127.0.0.1", port_of(server)))
+                asking.sendall(b"GET /api/v1/pods HTTP/1.1\r\nHost: x\r\n\r\n")
+                await until(lambda: bool(server.requests))
+            return asking
+
+        asyncio.run(stopped()).close()
+        gc.collect()
 
     async def test_a_compaction_ends_open_watches_that_lag(self, server: FakeServer, client: Client) -> None:
         server.add_fault(Cut(after=1))
