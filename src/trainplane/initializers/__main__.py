@@ -11,6 +11,8 @@ import signal
 import sys
 from pathlib import Path
 
+from trainplane.initializers.leaving import leave
+
 
 def _output(arguments: list[str], folder: Path | None) -> int:
     if "--now" not in arguments and "--alone" not in arguments:
@@ -36,4 +38,4 @@ def main(what: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]))
+    leave(main(sys.argv[1] if len(sys.argv) > 1 else "", sys.argv[2:]))

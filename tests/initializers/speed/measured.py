@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from trainplane.initializers.leaving import leave
+
 
 def peak_kib() -> int:
     """Return the most memory that this process ever had; unlike getrusage's, none of it is that of the parent."""
@@ -27,4 +29,4 @@ if __name__ == "__main__":
     before = peak_kib()
     code = program.run(os.environ, folder, now=True) if what == "output" else program.run(what, os.environ, folder)
     sys.stdout.write(f"{peak_kib() - before}\n")
-    sys.exit(code)
+    leave(code)
