@@ -107,9 +107,9 @@ def _skips_ahead(original: Any, self: Any) -> Any:
     return original(self) + 3
 
 
-def _doubts(*arguments: Any, initial: bool, force: bool) -> Any:
+def _doubts(*arguments: Any, initial: bool, force: bool, compare: bool) -> Any:
     """Take no list for true that is older than what was seen."""
-    return relist.Relist(*arguments, initial=initial)
+    return relist.Relist(*arguments, initial=initial, compare=compare)
 
 
 def _sure(original: Any, self: Any, listing: Any, event: Any) -> None:
