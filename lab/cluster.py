@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab import addresses, audit
+from lab import addresses, audit, etcd
 from lab.connection import Connection
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _READY_SECONDS = 90
 """How long an engine may take to become ready; a warm start on an idle machine takes a tenth of it."""
-_ETCD_QUOTA_BYTES = 8 << 30
-"""etcd's own default of 2 GiB ends below 100,000 TrainJobs with their JobSets."""
 
 
 @dataclass
@@ -308,7 +306,7 @@ class Cluster:
             pass_fds=(listener.fileno(),),
         )
         listener.close()
-        self.start("etcd", self._etcd())
+        self.start("etcd", etcd.command(self.folder))
         self.start("kube-apiserver", self._apiserver())
         self.wait_ready()
         self.start("kube-controller-manager", self._controller_manager())
@@ -334,26 +332,11 @@ class Cluster:
         self.user("controller-manager", "system:kube-controller-manager")
         self.user("scheduler", "system:kube-scheduler")
 
-    def _etcd(self) -> list[str]:
-        client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
-        return [
-            binary("etcd"),
-            f"--data-dir={self.folder}/etcd",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",
-            f"--quota-backend-bytes={_ETCD_QUOTA_BYTES}",
-            "--log-level=warn",
-        ]
-
     def _apiserver(self) -> list[str]:
         pki = self.folder / "pki"
         return [
             binary("kube-apiserver"),
-            "--etcd-servers=http://127.0.0.1:2379",
+            f"--etcd-servers={etcd.CLIENT}",
             f"--secure-port={self.port}",
             f"--advertise-address={self.address}",
             f"--service-cluster-ip-range={addresses.services(self.index)}",

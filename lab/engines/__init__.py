@@ -114,6 +114,8 @@ ENGINES: dict[str, Engine] = {
     for engine in (
         Engine("pause", {"pause": "."}),
         Engine("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
+        # What an admin restores etcd with: `lab.backup`.
+        Engine("etcdutl", {"etcdutl": "go.etcd.io/etcd/etcdutl/v3"}),
         _kubernetes("kubernetes", KUBERNETES_VERSION),
         _jobset("jobset"),
         Engine("coredns", {"coredns": "."}),

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import profiles, trainplane
+from lab import backup, profiles, trainplane
 from tests.e2e.shell import WAITING, shell_job, shell_runtime
 from tests.e2e.user import User
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
@@ -35,15 +34,6 @@ def restorable() -> Iterator[Cluster]:
         cluster.down()
 
 
-def _while_down(cluster: Cluster, change: Callable[[], object]) -> None:
-    for engine in ("kube-apiserver", "etcd"):
-        cluster.kill(engine)
-    change()
-    for engine in ("etcd", "kube-apiserver"):
-        cluster.revive(engine)
-    cluster.wait_ready()
-
-
 def _pods(user: User, job: str) -> dict[str, Any]:
     """Return the pods of a job by uid, with when their container began."""
     return {
@@ -55,12 +45,12 @@ def _pods(user: User, job: str) -> dict[str, Any]:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_each_job_fares_as_the_page_says(restorable: Cluster, report: SuiteReport) -> None:
-    user, data, backup = User(restorable, NAMESPACE), restorable.folder / "etcd", restorable.folder / "backup"
+    user, kept = User(restorable, NAMESPACE), restorable.folder / "backup.db"
     user.apply(shell_runtime(WAITING), *(shell_job(name) for name in ("running", "ended", "deleted")))
     for name in ("running", "ended", "deleted"):
         user.wait_state(name, "Running")
     before = _pods(user, "running")
-    _while_down(restorable, lambda: shutil.copytree(data, backup))
+    backup.save(restorable, kept)
 
     user.tell("ended", "/tmp/go")
     user.wait_state("ended", "Succeeded")
@@ -72,13 +62,8 @@ def test_each_job_fares_as_the_page_says(restorable: Cluster, report: SuiteRepor
         for number in range(400):
             body = f'{{"metadata": {{"name": "filler-{number}"}}}}'
             connection.send("POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", body)
-
-    def restore() -> None:
-        shutil.rmtree(data)
-        shutil.copytree(backup, data)
-
     operator = restorable.engines()[trainplane.ENGINE].process
-    _while_down(restorable, restore)
+    backup.restore(restorable, kept)
     for engine in WATCHERS:
         restorable.kill(engine)
         restorable.revive(engine)

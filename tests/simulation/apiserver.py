@@ -50,8 +50,8 @@ PATCH_RETRIES = 5
 
 
 OTHERS_WRITES = 100_000
-"""Revisions between a backup and what is stored next: what the rest of a cluster writes in an hour. So a server that is
-set back does not catch up in a history, and no uid, which is made of a revision, is given twice."""
+"""Revisions that the rest of a cluster writes in an hour, between a backup and its restore. So a server that is set
+back does not catch up in a history with who has seen it since."""
 
 
 class Backup(NamedTuple):
@@ -74,7 +74,7 @@ class Record(Storage):
         self.owned: dict[str, dict[tuple[Collection, Key], None]] = {}
         """What says that it belongs to an owner, by the owner's uid, the oldest first."""
         self._applying: tuple[str, dict[str, Any]] | None = None
-        self._backups = 0
+        self._hours = 0
         self.is_full = False
         """Whether etcd has no space left: what is there can be read and deleted, and nothing written."""
 
@@ -115,19 +115,23 @@ class Record(Storage):
         return removed
 
     def backup(self) -> Backup:
-        """Return all that is stored now; the rest of the cluster writes on."""
-        self._backups += 1
-        revision, self.revision = self.revision, self.revision + self._backups * OTHERS_WRITES
-        return Backup(revision, _copy(self.objects), _copy(self.applied), _copy(self.owned))
+        """Return all that is stored now."""
+        return Backup(self.revision, _copy(self.objects), _copy(self.applied), _copy(self.owned))
+
+    def pass_hour(self) -> None:
+        """Let the rest of the cluster write on."""
+        self._hours += 1
+        self.revision += self._hours * OTHERS_WRITES
 
     def restore(self, kept: Backup, *, bumped: bool) -> None:
         """Hold what was held then, and no history. `bumped`: revisions go on from a higher one, not back.
 
         As `etcdutl snapshot restore` does, without and with `--bump-revision` and `--mark-compacted`: either way
-        objects have the versions that they had.
+        objects have the versions and uids that they had (`tests/integration/kube/test_restored.py`).
         """
         self.objects, self.applied, self.owned = kept.objects, kept.applied, kept.owned
         self.revision = self.revision + OTHERS_WRITES if bumped else kept.revision
+        self.era += 1
         self.compact()
         self.history.clear()
 

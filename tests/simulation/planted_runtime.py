@@ -107,9 +107,17 @@ def _skips_ahead(original: Any, self: Any) -> Any:
     return original(self) + 3
 
 
-def _doubts(*arguments: Any, initial: bool, force: bool) -> Any:
+def _doubts(*arguments: Any, initial: bool, force: bool, compare: bool) -> Any:
     """Take no list for true that is older than what was seen."""
-    return relist.Relist(*arguments, initial=initial)
+    return relist.Relist(*arguments, initial=initial, compare=compare)
+
+
+def _by_version(original: Any, self: Any, header: Any, **options: Any) -> Any:
+    """Take an equal version for an equal object, also from a server that gives versions twice."""
+    known = self.entry(header.key)
+    if known is not None and (known.resource_version, known.uid) == (header.resource_version, header.uid):
+        return ()
+    return original(self, header, **options)
 
 
 def _sure(original: Any, self: Any, listing: Any, event: Any) -> None:
@@ -185,6 +193,13 @@ RUNTIME = (
         theme="restore",
     ),
     Planted("a server that is set back is never believed", reflector, "Relist", _doubts, theme="restore"),
+    Planted(
+        "a version that is given twice is taken for what it was",
+        store.Store,
+        "put",
+        around(store.Store.put, _by_version),
+        theme="restore",
+    ),
     Planted("a streamed list is empty", reflector.Reflector, "_apply_to", around(None, _sure)),
     Planted("an own write is waited for always", expectations.Expectations, "pending", returns(True)),
     Planted("news of JobSets is nobody's", root.Operator, "_reflectors", around(root.Operator._reflectors, _deaf)),

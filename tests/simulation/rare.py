@@ -30,6 +30,7 @@ def _restore(random: Random, replicas: tuple[str, ...], plain: Plain) -> list[Ac
     }
     began = max(1.0, at - random.uniform(0, how["back"] + 60))
     job = plain(random, seconds=random.choice((20, 60, 150)), queue=random.random() < 0.4)
+    how["repeats"] = random.random() < 0.5
     return [Action(round(began, 3), "recreate", name, job), Action(round(at, 3), "restore", "all", how)]
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tests.simulation.apiserver import JOBSETS, TRAINJOBS
 from tests.simulation.jobset import COUNTED, condition, ended
 from tests.simulation.kueue import flavor_of
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
     from tests.simulation.judge import Judge
     from tests.simulation.replica import Replica
+    from trainplane.kube.projection import Entry
+    from trainplane.kube.store import Store
     from trainplane.kube.testing.storage import Tree
 
 EARLIER_FAILED = "EarlierTrainJobFailed"
@@ -177,13 +181,11 @@ def _process(court: Judge, replica: Replica, *, is_leader: bool) -> None:
         court.broken("nothing is stuck", f"{replica.name} does not run")
         return
     for reflector in operator.reflectors:
-        truth = {
-            key: obj["metadata"]["resourceVersion"]
-            for key, obj in court.server.storage.objects.get(collection_of(reflector.resource), {}).items()
-        }
-        seen = {key: str(reflector.store.resource_version(key)) for key in reflector.store}
+        objects = court.server.storage.objects.get(collection_of(reflector.resource), {})
+        truth = {key: _mirrored(reflector.store, obj) for key, obj in objects.items()}
+        seen = {key: reflector.store.entry(key) for key in reflector.store}
         if seen != truth:
-            odd = sorted(set(seen.items()) ^ set(truth.items()))[:3]
+            odd = sorted(key for key in seen.keys() | truth.keys() if seen.get(key) != truth.get(key))[:3]
             court.broken("mirrors end equal", f"{replica.name} {reflector.resource.plural}: {odd}")
     if not is_leader:
         return
@@ -205,6 +207,11 @@ def _process(court: Judge, replica: Replica, *, is_leader: bool) -> None:
         left = set(what) - known
         if left:
             court.broken("memory is back", f"{replica.name} remembers {sorted(left)}")
+
+
+def _mirrored(store: Store, obj: Tree) -> Entry:
+    """Return what a store holds of an object that it has seen."""
+    return store._projector.project(store.read(msgspec.Raw(msgspec.json.encode(obj))))
 
 
 def end_of(job: Tree) -> tuple[str, str] | None:

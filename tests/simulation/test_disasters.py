@@ -34,6 +34,7 @@ def test_a_restore_undoes_what_came_after_the_backup_and_gives_no_uid_twice(bump
     uids = {_make(record, KEPT), _make(record, BACK)}
     before = dict(record.objects[TRAINJOBS])
     backup = record.backup()
+    record.pass_hour()
     uids.add(_make(record, LOST))
     _make(record, KEPT, "changed")
     record.delete(TRAINJOBS, BACK)
@@ -43,6 +44,17 @@ def test_a_restore_undoes_what_came_after_the_backup_and_gives_no_uid_twice(bump
     assert record.revision > seen if bumped else record.revision == backup.revision < seen - OTHERS_WRITES
     assert record.compacted == record.revision
     assert _make(record, LOST) not in uids
+
+
+def test_versions_are_given_a_second_time_and_uids_are_not() -> None:
+    record = _record()
+    _make(record, KEPT)
+    backup = record.backup()
+    uid = _make(record, LOST)
+    lost = record.get(TRAINJOBS, LOST)
+    record.restore(backup, bumped=False)
+    assert _make(record, LOST) != uid
+    assert record.get(TRAINJOBS, LOST)["metadata"]["resourceVersion"] == lost["metadata"]["resourceVersion"]
 
 
 def test_what_is_full_can_be_read_and_deleted_and_not_written() -> None:

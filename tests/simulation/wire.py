@@ -289,6 +289,11 @@ class Stream:
         if self._error is not None:
             raise self._error
 
+    def mark(self) -> None:
+        """Bring a bookmark before its time."""
+        self._owes_bookmark = True
+        self._news.set()
+
     def silence(self) -> None:
         """Bring nothing any more, and never end."""
         self._is_silent = True

@@ -283,3 +283,14 @@ def error_class(code: int, reason: str | None = None) -> type[ApiError]:
     if known is not None:
         return known
     return InternalServerError if code >= 500 else ApiError
+
+
+def is_from_the_future(error: KubeError) -> bool:
+    """Whether the server says that it has not come as far as the resourceVersion that was asked for."""
+    if not isinstance(error, ApiError):
+        return False
+    causes = error.details.get("causes")
+    return any(
+        isinstance(cause, dict) and cause.get("reason") == "ResourceVersionTooLarge"
+        for cause in (causes if isinstance(causes, list) else ())
+    ) or ("Too large resource version" in error.message)

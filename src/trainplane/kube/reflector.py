@@ -7,10 +7,10 @@ those (410) is everything listed again, and compared, so that deletes we missed 
 
 Trust is limited. Versions only go forward, object by object (`store`) and list by list (`relist`): a list older than
 what was seen already is refused and taken again. A server that insists (`stale_lists` times in a row) has been restored
-from a backup, and is believed; so is a list that is new and has objects which are old. Such a server takes a watch from
-its future without a word and is then silent, or, once its versions have caught up, sends events of another history. So
-a stream that did not end at its appointed time is resumed only after a list of one object has shown that the server is
-not behind what was seen.
+from a backup, and is believed; so is a list that is new and has objects which are old, after which another one compares
+what has the same version: versions were given twice. Such a server takes a watch from its future without a word and is
+then silent, or, once its versions have caught up, sends events of another history. So a stream that did not end at its
+appointed time is resumed only after a list of one object has shown that the server is not behind what was seen.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from trainplane.kube.errors import (
     KubeError,
     NotFoundError,
     StreamError,
+    is_from_the_future,
 )
 from trainplane.kube.observer import Unobserved
 from trainplane.kube.pace import Pace
@@ -182,6 +183,7 @@ class Reflector:
         self._was_cut = False
         self._failures = 0
         self._stale_lists = 0
+        self._in_doubt = False
         self._events = 0
         self._list_began = 0.0
         self._pace = Pace()
@@ -247,7 +249,7 @@ class Reflector:
             self.known.set()
         if self._may_resume and isinstance(error, GoneError):
             self._failures = 0  # a server that answers is back: no more long waits meant for one that is away
-        if refused or isinstance(error, GoneError) or _from_the_future(error):
+        if refused or isinstance(error, GoneError) or is_from_the_future(error):
             self._may_resume = False
         self._failures += 1
         wait = self._settings.backoff.delay(self._failures, self._random)
@@ -390,7 +392,7 @@ class Reflector:
 
     def _begin_list(self) -> Relist:
         believed = self._stale_lists >= self._settings.stale_lists
-        return Relist(self.store, initial=not self.synced.is_set(), force=believed)
+        return Relist(self.store, initial=not self.synced.is_set(), force=believed, compare=self._in_doubt)
 
     async def _end_list(self, listing: Relist, resource_version: int) -> None:
         if listing.is_stale(resource_version):
@@ -405,11 +407,16 @@ class Reflector:
                 await self._pace.rest()
         self._stale_lists = 0
         self._recent.clear()
-        self._may_resume = True
+        self._in_doubt, self._may_resume = listing.in_doubt, not listing.in_doubt
         seconds = self._clock.monotonic() - self._list_began
         self._observer.listed(self.resource, objects=len(self.store), seconds=seconds)
         self.synced.set()
         self.known.set()
+        if self._in_doubt:
+            raise StreamError(
+                f"a list of {self.resource.plural} at resourceVersion {resource_version} has objects from before they "
+                "were last seen: the server was restored from a backup, and is listed again to compare contents"
+            )
 
     def _deliver(self, changes: Iterable[Change]) -> None:
         for change in changes:
@@ -440,14 +447,3 @@ def _number(resource_version: str) -> int:
         return int(resource_version)
     except ValueError:
         raise StreamError(f"resourceVersion {resource_version!r} is no number") from None
-
-
-def _from_the_future(error: KubeError) -> bool:
-    """Whether the server says that it has not come as far as the resourceVersion we asked to resume from."""
-    if not isinstance(error, ApiError):
-        return False
-    causes = error.details.get("causes")
-    return any(
-        isinstance(cause, dict) and cause.get("reason") == "ResourceVersionTooLarge"
-        for cause in (causes if isinstance(causes, list) else ())
-    ) or ("Too large resource version" in error.message)

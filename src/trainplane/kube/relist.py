@@ -26,13 +26,16 @@ class Relist:
 
     With `force` the list is the truth whatever its age: the server's history was set back. A list that is not old and
     names an object at a version from before the one that the store has, or from before its deletion, shows the same by
-    itself: etcd was restored and its revision raised (`--bump-revision`), which leaves objects their old versions.
+    itself: etcd was restored and its revision raised (`--bump-revision`), which leaves objects their old versions, or
+    has caught up with us since. Then what it names at a version that is known may still say something else
+    (`in_doubt`): a list with `compare` looks, at the price of a first one.
     """
 
-    def __init__(self, store: Store, *, initial: bool = False, force: bool = False) -> None:
+    def __init__(self, store: Store, *, initial: bool = False, force: bool = False, compare: bool = False) -> None:
         self._store = store
         self._initial = initial
         self._force = force
+        self._compare = compare or force
         self._shows_past = False
         """Whether an object is older than it was known to be."""
         self._floor = store.observed
@@ -56,7 +59,7 @@ class Relist:
                 self._aside[key] = self._store.read(header.raw.copy())  # not a view that keeps its whole page alive
             return ()
         self._aside.pop(key, None)
-        changes = self._store.put(header, initial=self._initial, force=self._force)
+        changes = self._store.put(header, initial=self._initial, force=self._force, compare=self._compare)
         if changes and self._seen is not None:
             self._seen.add(key)
         return changes
@@ -83,6 +86,11 @@ class Relist:
     def is_stale(self, resource_version: int) -> bool:
         """Whether a list as of `resource_version` is older than what the store has seen."""
         return resource_version < self._floor and not self._force
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the server was found out to be restored by this list, which took equal versions for equal objects."""
+        return self._shows_past and not self._compare
 
     def finish(self, resource_version: int) -> Iterator[Change]:
         """Yield what the end reveals: objects set aside, then missed deletes. Not for a stale list."""

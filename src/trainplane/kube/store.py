@@ -8,6 +8,9 @@ numbers that compare (KEP-5504), so a repeated, delayed or stale write is recogn
 
 - an object is replaced only by a newer version, deleted only at its own version or later;
 - what was deleted stays deleted: versions up to the deletion's do not bring it back (bounded, see `TOMBSTONES`).
+
+A server that is restored from a backup gives versions a second time, and what it gives one to may say something else
+than before. So who suspects a restore has contents compared where versions are equal; else nobody pays for that.
 """
 
 from __future__ import annotations
@@ -128,19 +131,23 @@ class Store:
             return header.resource_version <= self._tombstones.get(header.key, -1)
         return header.resource_version < old.resource_version
 
-    def put(self, header: ObjectHeader, *, initial: bool = False, force: bool = False) -> tuple[Change, ...]:
+    def put(
+        self, header: ObjectHeader, *, initial: bool = False, force: bool = False, compare: bool = False
+    ) -> tuple[Change, ...]:
         """Store an object; returns what that changed: nothing for a version not newer than the one known.
 
-        One that is not kept goes from the store, if it was in it. `force` takes any version that differs: for a server
-        whose history was set back (restored from a backup).
+        One that is not kept goes from the store, if it was in it. Where a server was restored from a backup, `force`
+        takes any version, and `compare` one that is known if what is kept of it differs: it was given a second time.
         """
         key = header.key
         old = self._entries.get(key)
-        if not self._is_news(old, header, force=force):
+        if not (force or self._is_news(old, header, compare=compare)):
             return ()
         if not self._projector.keeps(header):
             return () if old is None else self.remove(key, max(header.resource_version, old.resource_version))
         new = self._projector.project(header)
+        if new == old:
+            return ()
         self._tombstones.pop(key, None)
         place = (key.namespace, key.name)
         self._entries[place] = new
@@ -174,12 +181,11 @@ class Store:
         self._tombstones.clear()
         self.observed = 0
 
-    def _is_news(self, old: Entry | None, header: ObjectHeader, *, force: bool) -> bool:
+    def _is_news(self, old: Entry | None, header: ObjectHeader, *, compare: bool) -> bool:
         if old is None:
-            return force or header.resource_version > self._tombstones.get(header.key, -1)
-        if force:
-            return (old.resource_version, old.uid) != (header.resource_version, header.uid)
-        return header.resource_version > old.resource_version
+            return header.resource_version > self._tombstones.get(header.key, -1)
+        version = old.resource_version
+        return header.resource_version > version or (compare and header.resource_version == version)
 
     def _bury(self, key: Key, resource_version: int) -> None:
         earlier = self._tombstones.pop(key, -1)

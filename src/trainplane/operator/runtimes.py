@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
     from trainplane.kube.client import Client
     from trainplane.kube.controller import Result
+    from trainplane.kube.projection import Entry
     from trainplane.kube.resource import Resource
     from trainplane.kube.store import Store
     from trainplane.operator.apply import Writer
@@ -86,7 +87,7 @@ class Runtimes:
             names.CLUSTER_TRAINING_RUNTIME: (stores.cluster_training_runtimes, CLUSTER_TRAINING_RUNTIMES),
         }
         self._train_jobs = stores.train_jobs
-        self._decoded: dict[tuple[str, Key], tuple[int, FoundRuntime]] = {}
+        self._decoded: dict[tuple[str, Key], tuple[Entry, FoundRuntime]] = {}
 
     async def find(self, ref: RuntimeRef, namespace: str) -> FoundRuntime | None:
         """Return the runtime that a TrainJob in a namespace names, or None if there is none.
@@ -113,9 +114,9 @@ class Runtimes:
             self._decoded.pop((ref.kind, key), None)
             return None
         known = self._decoded.get((ref.kind, key))
-        if known is None or known[0] != entry.resource_version:
+        if known is None or known[0] is not entry:  # not its version, which a restored server gives twice
             found = FoundRuntime(decode(entry.data, ref.kind))
-            known = self._decoded[ref.kind, key] = entry.resource_version, found
+            known = self._decoded[ref.kind, key] = entry, found
         return known[1]
 
     def users(self, kind: str, namespace: str, name: str, *, index: Literal["queued", "used"] = "queued") -> list[str]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING, Literal
 
 from tests.integration.kube.support import until
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from trainplane.kube.config import Config
 
 
 class Gate:
@@ -73,3 +76,8 @@ class Gate:
                     writer.write(data)
                     await writer.drain()
         writer.transport.abort()
+
+
+def through(gate: Gate, config: Config) -> Config:
+    """Return a configuration that reaches its server through a gate."""
+    return dataclasses.replace(config, server=f"https://127.0.0.1:{gate.port}")

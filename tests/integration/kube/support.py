@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
-import json
 from typing import TYPE_CHECKING, Any
 
+from lab import etcd
 from trainplane.kube.resource import Resource
 
 if TYPE_CHECKING:
@@ -71,12 +70,4 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, s
 
 def compact(cluster: Cluster, revision: str) -> None:
     """Make etcd forget everything before a revision, as the API server does every five minutes."""
-    with cluster.sandbox.entered():
-        connection = http.client.HTTPConnection("127.0.0.1", 2379, timeout=30)
-        connection.connect()
-    body = json.dumps({"revision": revision, "physical": True})
-    connection.request("POST", "/v3/kv/compaction", body, {"Content-Type": "application/json"})
-    response = connection.getresponse()
-    text = response.read().decode()
-    connection.close()
-    assert response.status == 200, text
+    etcd.ask(cluster, "/v3/kv/compaction", {"revision": revision, "physical": True})

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import itertools
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.integration.kube.gate import Gate
+from tests.integration.kube.gate import Gate, through
 from tests.integration.kube.mirror import SELECTOR, SILENCE, Copy, Mirror, contents, listed
 from tests.integration.kube.support import CONFIGMAPS, configmap, until
 from tests.size import FULL, sized
@@ -125,10 +124,6 @@ async def test_stores_equal_a_fresh_list_after_all_of_it(
     assert mirror.copier.waits, "own writes were waited for"
     assert mirror.ear.failures["GoneError"], "a server that had forgotten was met"
     assert mirror.ear.failures["StreamError"], "streams were cut"
-
-
-def through(gate: Gate, config: Config) -> Config:
-    return dataclasses.replace(config, server=f"https://127.0.0.1:{gate.port}")
 
 
 async def break_things(chaos: Chaos, mirror: Mirror, client: Client, namespace: str) -> None:

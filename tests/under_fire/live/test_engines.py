@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from lab import trainplane
+from lab import backup, trainplane
 from tests.integration.operator.test_operator import find, train_job, until
 
 if TYPE_CHECKING:
@@ -83,12 +82,12 @@ def test_a_slow_foreign_webhook_costs_no_leadership(hurt: Cluster, place: str) -
 
 @pytest.mark.finding("runtime", 8, "a restored etcd was never noticed")
 def test_an_etcd_set_back_to_a_backup_is_noticed(hurt: Cluster, place: str) -> None:
-    data, backup = hurt.folder / "etcd", hurt.folder / "etcd-backup"
+    kept = hurt.folder / "backup.db"
     hurt.kill(trainplane.ENGINE)  # without election, or it would end by losing its Lease while there is no API server
     trainplane.install(hurt, with_crds=False, with_webhooks=False, settings={"leaderElection": {"leaderElect": False}})
     hurt.apply(train_job(place, "kept"))
     until(lambda: find(hurt, place, "jobset", "kept"), "the JobSet of the job before the backup")
-    _swap(hurt, lambda: shutil.copytree(data, backup))
+    backup.save(hurt, kept)
     operator = hurt.engines()[trainplane.ENGINE].process
     hurt.apply(train_job(place, "lost"))
     until(lambda: find(hurt, place, "jobset", "lost"), "the JobSet of the job after the backup")
@@ -96,26 +95,11 @@ def test_an_etcd_set_back_to_a_backup_is_noticed(hurt: Cluster, place: str) -> N
         for number in range(400):
             body = f'{{"metadata": {{"name": "filler-{number}"}}}}'
             connection.send("POST", f"/api/v1/namespaces/{place}/configmaps", body)
-
-    def restore() -> None:
-        shutil.rmtree(data)
-        shutil.copytree(backup, data)
-
-    _swap(hurt, restore)
+    backup.restore(hurt, kept)
     assert find(hurt, place, "trainjob", "lost") is None, "the backup does not have it"
     hurt.apply(train_job(place, "after"))
     until(lambda: find(hurt, place, "jobset", "after"), "the JobSet of a job made after the restore", 150)
     assert operator.alive(), "noticed by itself, not by a restart"
-
-
-def _swap(cluster: Cluster, change: Any) -> None:
-    """Take API server and etcd down, change the data, and bring them up again."""
-    for engine in ("kube-apiserver", "etcd"):
-        cluster.kill(engine)
-    change()
-    for engine in ("etcd", "kube-apiserver"):
-        cluster.revive(engine)
-    cluster.wait_ready()
 
 
 def _yaml(document: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ PINNED = {
 MODULES = {
     "kubernetes": "k8s.io/kubernetes",
     "etcd": "go.etcd.io/etcd/server/v3",
+    "etcdutl": "go.etcd.io/etcd/etcdutl/v3",
     "jobset": "sigs.k8s.io/jobset",
     "kueue": "sigs.k8s.io/kueue",
     "training-operator": "github.com/kubeflow/training-operator",
@@ -45,6 +46,7 @@ def test_the_version_is_the_lab_s(engine: str) -> None:
 def test_every_engine_is_named_or_a_tool() -> None:
     assert PINNED.keys() == ENGINES.keys() - TOOLS
     assert PINNED["kubernetes"] == KUBERNETES_VERSION
+    assert PINNED["etcdutl"] == PINNED["etcd"]
 
 
 def test_the_combinations_are_those_that_are_tried() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections import deque
 
+import msgspec
 import pytest
 
 from tests.unit.operator.objects import runtime
@@ -29,6 +30,21 @@ async def test_a_runtime_is_decoded_once_per_version() -> None:
     second = await world.runtimes.find(REF, "team")
     assert second is not first
     assert world.client.asked == []
+
+
+async def test_a_runtime_is_decoded_anew_where_a_restored_server_gave_its_version_twice() -> None:
+    world = World().with_runtime()
+    world.sync()
+    first = await world.runtimes.find(REF, "team")
+    store = world.stores.cluster_training_runtimes
+    text = store.get(Key("", "torch"))
+    assert text is not None
+    other = store.read(msgspec.Raw(text.replace(b'"img:1"', b'"img:2"')))
+    assert [change.type for change in store.put(other, compare=True)] == ["MODIFIED"]
+    second = await world.runtimes.find(REF, "team")
+    assert first is not None
+    assert second is not None
+    assert second.text != first.text
 
 
 async def test_a_runtime_that_nobody_knows() -> None:

@@ -71,6 +71,8 @@ class Storage:
     """What is held of an object, by manager and subresource."""
     sorted_lists: dict[Collection, tuple[int, list[tuple[Key, Tree]]]] = field(default_factory=dict)
     """The last list of each collection, and of which revision: the pages of a long one are cut from it."""
+    era: int = 0
+    """How often it was set back to a backup: revisions are given a second time then, uids, which are drawn, are not."""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     """What time it is: a simulation has its own."""
 
@@ -113,7 +115,7 @@ class Storage:
         """Store an object as it is, status and all, creating or replacing it."""
         key = key_of(obj)
         before = self.objects.get(collection, {}).get(key)
-        meta = {"uid": _uid(self.revision + 1), **obj["metadata"]}
+        meta = {"uid": _uid(self.revision + 1, self.era), **obj["metadata"]}
         if before is not None:
             meta["uid"] = obj["metadata"].get("uid", before["metadata"]["uid"])
         return self._store(collection, key, before, {**obj, "metadata": meta})
@@ -132,7 +134,7 @@ class Storage:
         key = Key(namespace, meta["name"])
         if key in self.objects.get(collection, {}):
             raise AlreadyExistsError(f'{collection.plural} "{key.name}" already exists')
-        meta["uid"] = _uid(self.revision + 1)
+        meta["uid"] = _uid(self.revision + 1, self.era)
         meta["creationTimestamp"] = self._stamp()
         meta["generation"] = 1
         created = {name: value for name, value in obj.items() if name != "status"} | {"metadata": meta}
@@ -261,8 +263,8 @@ def key_of(obj: Tree) -> Key:
 
 
 @lru_cache(maxsize=4096)
-def _uid(revision: int) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(revision)))
+def _uid(revision: int, era: int) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{revision} of {era}" if era else str(revision)))
 
 
 def _without_meta(obj: Tree) -> Tree:

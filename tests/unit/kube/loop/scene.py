@@ -78,9 +78,7 @@ class Scene:
 
     async def expect_equal(self) -> None:
         await self.clock.settle()
-        assert {key: self.store.resource_version(key) for key in self.store} == {
-            key: int(obj["metadata"]["resourceVersion"]) for key, obj in self.cluster.objects.items()
-        }
+        assert {key: self.store.decode(key, dict) for key in self.store} == self.cluster.objects
         assert self.mirror.of(self.store)
 
 

@@ -282,6 +282,28 @@ async def test_a_server_restored_from_a_backup_with_its_revision_raised_is_belie
         await scene.expect_equal()
 
 
+@pytest.mark.parametrize("streams", [True, False])
+@pytest.mark.parametrize("writes_since", [2, 9], ids=["behind", "caught-up"])
+async def test_a_version_that_a_restored_server_gave_twice_is_read_anew(streams: bool, writes_since: int) -> None:
+    async with Scene(cluster_of("ab", streams_lists=streams)).running() as scene:
+        cluster = scene.cluster
+        backup, revision = dict(cluster.objects), cluster.revision
+        cluster.put("a", 1)
+        for number in range(5):
+            cluster.put("b", number)
+        await scene.clock.settle()
+        twice = scene.store.resource_version(Key("default", "a"))
+        scene.mirror.highest.clear()
+        cluster.restore(backup, revision)
+        cluster.put("a", 2)
+        assert cluster.objects[Key("default", "a")]["metadata"]["resourceVersion"] == str(twice)
+        for _ in range(writes_since - 1):
+            cluster.put("c")
+        cluster.compact()
+        await scene.clock.advance(60)
+        await scene.expect_equal()
+
+
 async def test_a_watch_that_ends_at_its_time_is_resumed_without_a_question() -> None:
     class Punctual(ModelCluster):
         async def watch(self, *args: Any, **query: Any) -> AsyncIterator[Any]:

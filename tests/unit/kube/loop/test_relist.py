@@ -154,6 +154,33 @@ def test_a_forced_list_is_the_truth() -> None:
     assert short(store.put(store.read(thing("b", 6)))) == [("ADDED", "b")]
 
 
+def test_a_forced_list_compares_what_has_the_same_version() -> None:
+    store = filled(a=10, b=20)
+    relist = Relist(store, force=True)
+    assert short(add(relist, store, "a", 10, spec={"value": "of another history"})) == [("MODIFIED", "a")]
+    assert add(relist, store, "b", 20) == ()
+    assert short(relist.finish(15)) == []
+    assert not relist.in_doubt
+
+
+def test_a_list_that_shows_a_restore_leaves_equal_versions_in_doubt_and_one_that_compares_does_not() -> None:
+    store = filled(a=10, b=20)
+    relist = Relist(store)
+    assert add(relist, store, "a", 10, spec={"value": "of another history"}) == ()
+    add(relist, store, "b", 4)
+    assert short(relist.finish(30)) == [("MODIFIED", "b")]
+    assert relist.in_doubt
+    again = Relist(store, compare=True)
+    assert short(add(again, store, "a", 10, spec={"value": "of another history"})) == [("MODIFIED", "a")]
+    assert add(again, store, "b", 4) == ()
+    assert short(again.finish(30)) == []
+    assert not again.in_doubt
+
+
+def test_a_list_that_compares_is_no_less_wary_of_an_old_one() -> None:
+    assert Relist(filled(a=10), compare=True).is_stale(9)
+
+
 def test_what_is_set_aside_does_not_keep_its_page_alive() -> None:
     text = bytes(raw(tree("lost", 7)))
     page = b" " * 1_000_000 + text

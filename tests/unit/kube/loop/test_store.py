@@ -155,6 +155,26 @@ def test_force_takes_any_version_that_differs() -> None:
     assert types(store.put(store.read(thing("b", 4, uid="other")), force=True)) == ["DELETED", "ADDED"]
 
 
+@pytest.mark.parametrize("how", ["force", "compare"])
+def test_a_version_that_a_restored_server_gives_to_other_contents_is_read_anew(how: str) -> None:
+    store = indexed()
+    put(store, "a", 50, spec={"value": 1})
+    other = store.read(thing("a", 50, spec={"value": 2}))
+    assert store.put(other) == (), "nobody suspects a restore: a repeated event costs nothing"
+    assert types(store.put(other, **{how: True})) == ["MODIFIED"]
+    assert b'"value":2' in (store.get(Key("default", "a")) or b"")
+    assert store.put(other, **{how: True}) == ()
+
+
+def test_what_is_compared_is_still_not_older() -> None:
+    store = indexed()
+    put(store, "a", 50)
+    delete(store, "b", 60)
+    assert store.put(store.read(thing("a", 49, spec={"value": 2})), compare=True) == ()
+    assert store.put(store.read(thing("b", 60)), compare=True) == ()
+    assert types(store.put(store.read(thing("a", 50, uid="other")), compare=True)) == ["DELETED", "ADDED"]
+
+
 def test_order_can_be_forgotten() -> None:
     store = indexed()
     store.observed = 60
