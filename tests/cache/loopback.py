@@ -95,10 +95,12 @@ class Cluster:
         self.head = Head(manifest or self.manifest, self.signer, door, clock=self._clock("head"))
 
     def wait_ready(self, seconds: float = 60) -> None:
-        """Wait until every row can be had from every worker that should hold it."""
+        """Wait until every row can be had from, or written to, every worker that should hold it."""
         end = time.monotonic() + seconds
         while not (
-            self.head.status.ready and all(self.placed(name) <= worker.held for name, worker in self.workers.items())
+            self.head.status.ready
+            and self.head.taking.keys() >= self.workers.keys()
+            and all(self.placed(name) <= worker.held for name, worker in self.workers.items())
         ):
             assert time.monotonic() < end, self.head.status
             time.sleep(0.02)

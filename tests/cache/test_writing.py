@@ -25,6 +25,7 @@ from trainplane.cache.errors import (
 )
 from trainplane.cache.manifest import Fragment, Source
 from trainplane.cache.opening import Access, HeadLine
+from trainplane.cache.placement import REPLICAS, holders
 from trainplane.cache.staging import MOST_WRITERS, STILL, Staging, part_key
 from trainplane.cache.tickets import Signer
 from trainplane.cache.writing import Writing
@@ -289,6 +290,40 @@ def test_a_writer_that_goes_away_in_the_middle_leaves_nothing_to_commit(cache: C
         writer.put("a", content.to_batches())
         writer.commit()
     assert everything(cache) == list(range(1_000))
+
+
+def test_a_part_that_fails_halfway_is_given_up_on_every_worker(cache: Cluster) -> None:
+    """The error is held, as callers do: no stream may live as long as it does, for a worker ends after its streams."""
+
+    def broken() -> Iterator[Any]:
+        yield from table(0, 500).to_batches()
+        raise OSError("the source is gone")
+
+    with writing(cache) as writer, pytest.raises(OSError, match="the source is gone") as held:
+        writer.put("a", broken())
+    workers = list(cache.workers.items())
+    began = time.monotonic()
+    cache.close()
+    assert time.monotonic() - began < 30
+    assert not [path for name, _ in workers for path in (cache.disk(name) / "parts").iterdir()]
+    del held
+
+
+def test_one_worker_that_refuses_leaves_no_other_one_waiting(cache: Cluster) -> None:
+    """A part of another schema, for a worker that has one to compare with and for one that has none."""
+    seen, empty, _ = cache.workers
+    held_by = {name: holders(name, cache.workers, REPLICAS) for name in (f"part-{number}" for number in range(1_000))}
+    first = next(name for name, where in held_by.items() if empty not in where)
+    other = next(name for name, where in held_by.items() if {seen, empty} == set(where))
+    with writing(cache) as writer:
+        writer.put(first, table(0, 50).to_batches())
+        with pytest.raises(InvalidError, match="has another schema") as held:
+            writer.put(other, pa.table({"id": [1.5, 2.5]}).to_batches())
+    began = time.monotonic()
+    cache.stop(empty)
+    assert time.monotonic() - began < 30
+    assert not list((cache.disk(empty) / "parts").iterdir())
+    del held
 
 
 WHERE = Address("reviews", "a")

@@ -77,8 +77,14 @@ class Head(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             manifest, roster = self._manifest, self._roster
             held, trouble = roster.held(now), roster.trouble(now)
             # One that waits to be written is ready for that.
-            ready = bool(roster.living(now)) if is_open(manifest) else roster.ready(now)
+            ready = roster.takes_all(now) if is_open(manifest) else roster.ready(now)
         return wire.Status(ready, manifest.name, len(manifest.fragments), held, manifest.rows, trouble)
+
+    @property
+    def taking(self) -> dict[str, str]:
+        """Where parts can be written, by worker."""
+        with self._lock:
+            return self._roster.taking(self._clock())
 
     @property
     def idle(self) -> float:
@@ -208,10 +214,8 @@ class Head(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         where = address(descriptor.path)
         if where.dataset != self._manifest.source.location:
             raise NotFoundError(f"this cache takes {self._manifest.source.location!r} and no other dataset")
-        now = self._clock()
-        with self._lock:
-            living = self._roster.living(now)
-        locations = [living[name] for name in holders(where.part, living, self._replicas)]
+        taking = self.taking
+        locations = [taking[name] for name in holders(where.part, taking, self._replicas)]
         if not locations:
             raise UnreachableError("no worker is there yet", "wait, or see to the cache's workers")
         return fl.FlightInfo(pa.schema([]), descriptor, [fl.FlightEndpoint(b"", locations)], -1, -1)

@@ -29,6 +29,7 @@ MOST_MEMBERS: Final = 1024
 class _Member:
     location: str
     heard: float
+    has_plan: bool
     held: set[int] = field(default_factory=set)
     trouble: str = ""
 
@@ -50,7 +51,8 @@ class Roster:
         if hello.name not in self._members and len(self._members) >= MOST_MEMBERS:
             self._members = {name: one for name, one in self._members.items() if now - one.heard < LOST}
         held, refused = set(), []
-        if hello.manifest == self.manifest.name:
+        has_plan = hello.manifest == self.manifest.name
+        if has_plan:
             for fragment, digest in hello.held.items():
                 if fragment >= len(self.manifest.fragments):
                     continue
@@ -58,7 +60,7 @@ class Roster:
                     held.add(fragment)
                 else:
                     refused.append(fragment)
-        self._members[hello.name] = _Member(hello.location, now, held, hello.trouble)
+        self._members[hello.name] = _Member(hello.location, now, has_plan, held, hello.trouble)
         self._turned_away.pop(hello.name, None)
         return tuple(refused)
 
@@ -75,6 +77,14 @@ class Roster:
     def living(self, now: float) -> dict[str, str]:
         """Return where those are that can be asked for rows."""
         return {name: one.location for name, one in sorted(self._members.items()) if now - one.heard < SILENT}
+
+    def taking(self, now: float) -> dict[str, str]:
+        """Return where those are that have taken up the plan: before that, one would refuse what is written to it."""
+        return {name: where for name, where in self.living(now).items() if self._members[name].has_plan}
+
+    def takes_all(self, now: float) -> bool:
+        """Whether every part can be written to as many as are to hold it."""
+        return len(self.taking(now)) >= max(1, min(self.replicas, len(self.members(now))))
 
     def locations(self, fragment: int, now: float) -> list[str]:
         """Return where a fragment can be had now, the first choice first."""

@@ -30,6 +30,9 @@ COMMIT: Final = "trainplane-cache-commit"
 ADOPT: Final = "trainplane-cache-adopt"
 """A worker to a head that restarted: the plan that was committed."""
 
+GIVEN_UP: Final = b"trainplane-cache-given-up"
+"""A writer to a worker, beside the batches of a part: the rest will not come, forget what did."""
+
 LARGEST: Final = 64 << 20
 """Bytes of any word but a manifest."""
 

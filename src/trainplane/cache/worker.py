@@ -185,7 +185,9 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
     def _admit(self, where: Address) -> None:
         """Refuse what nobody may write, or not here."""
         holding = self._holding
-        if holding is None or holding.manifest.source.kind != "written":
+        if holding is None:
+            raise UnreachableError("this worker does not know yet what it is to hold", "try again in a moment")
+        if holding.manifest.source.kind != "written":
             raise InvalidError("this cache is not written to", "start one with STORAGE_URI=write://NAME")
         if not self._may_write:
             raise DeniedError("this worker has no token, so nobody may write to it", "set CACHE_TOKEN_FILE")
@@ -247,7 +249,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             stop.wait(min(pause, 0.5) if more else pause)
 
     def step(self, line: HeadLine) -> bool:
-        """Say hello and begin to load what is missing; return whether something is under way."""
+        """Say hello and begin to load what is missing; return whether there is something to say again soon."""
         if self._holding is None:
             self._holding = self._sealed(line)
         holding = self._holding
@@ -264,6 +266,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
         self._over = welcome.over
         if self._over:
             return False
+        taken_up = False
         if holding is None or holding.manifest.name != welcome.manifest:
             manifest = line.manifest(welcome.manifest)
             if holding is not None and not is_open(holding.manifest) and manifest.source == holding.manifest.source:
@@ -274,6 +277,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
                     raise InvalidError(f"{manifest.source.location!r} was committed here with other parts")
             self._holding = holding = self._take_up(manifest, line)
             self._troubles.clear()
+            taken_up = True
         for number in welcome.refused:
             self._troubles[number] = f"fragment {number} was decoded to other bytes than elsewhere"
             holding.drop(number)
@@ -284,7 +288,7 @@ class Worker(fl.FlightServerBase):  # type: ignore[misc] # pyarrow has no types
             if mine and fragment.rows and number not in held and number not in self._loading:
                 self._loading.add(number)
                 self._pool.submit(self._load, holding, number)
-        return bool(self._loading)
+        return taken_up or bool(self._loading)
 
     def _take_up(self, manifest: Manifest, line: HeadLine) -> Holding:
         """Return the place for a plan; one that was written is kept on disk before anybody is told of it."""
@@ -339,6 +343,8 @@ def _batches(stream: Any) -> Iterator[Any]:
     """Yield what a writer sends."""
     try:
         for chunk in stream:
+            if chunk.app_metadata is not None and chunk.app_metadata.to_pybytes() == wire.GIVEN_UP:
+                raise UnreachableError("the writer gave this part up")
             if chunk.data is not None:
                 yield chunk.data
     except (fl.FlightError, pa.ArrowException) as error:

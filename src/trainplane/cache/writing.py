@@ -11,7 +11,7 @@ Writers in several processes put their parts, and one of them commits with what 
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,11 +24,12 @@ from trainplane.cache.opening import Access, HeadLine
 from trainplane.cache.written import Commit, Committed, Stored, writable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
 _SECONDS: Final = 3600.0
 """For one part."""
+_TROUBLE: Final = (fl.FlightError, pa.ArrowException, OSError)
 
 
 class Writing:
@@ -53,19 +54,17 @@ class Writing:
             raise InvalidError(f"part {part!r} has no batch", "leave it out")
         self._schema = self._schema or writable(first.schema)
         rows = 0
-        with ExitStack() as lines:
-            descriptor = fl.FlightDescriptor.for_path(self._dataset, part)
-            try:
-                streams = [
-                    self._stream(lines, where, descriptor, first.schema) for where in self._line.places(descriptor)
-                ]
-                for batch in chain([first], upcoming):
-                    rows += batch.num_rows
-                    for writer, _ in streams:
-                        writer.write_batch(batch)
-                stored = [_answer(writer, answers) for writer, answers in streams]
-            except (fl.FlightError, pa.ArrowException, OSError) as error:
-                raise wire.from_flight(error, f"a worker that should have part {part!r}") from None
+        descriptor = fl.FlightDescriptor.for_path(self._dataset, part)
+        with ExitStack() as streams:
+            ways = [
+                streams.enter_context(_Stream(self._line.access, where, descriptor, first.schema))
+                for where in self._line.places(descriptor)
+            ]
+            for batch in chain([first], upcoming):
+                rows += batch.num_rows
+                for way in ways:
+                    way.write(batch)
+            stored = [way.finish() for way in ways]
         if any(one.rows != rows for one in stored):
             raise ContradictionError(f"part {part!r} arrived with other rows than the {rows} that were sent")
         self.stored[part] = stored
@@ -89,17 +88,50 @@ class Writing:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _stream(self, lines: ExitStack, location: str, descriptor: Any, schema: Any) -> tuple[Any, Any]:
-        client = lines.enter_context(self._line.access.connect(location))
-        writer, answers = client.do_put(descriptor, schema, self._line.access.options(_SECONDS))
-        return writer, answers
 
+class _Stream:
+    """A part on its way to one worker; given up if it is left before the worker's receipt.
 
-def _answer(writer: Any, answers: Any) -> Stored:
-    """Return what a worker says of a part that was sent to it."""
-    writer.done_writing()
-    told = answers.read()
-    writer.close()
-    if told is None:
-        raise ContradictionError("a worker took a part and gave no receipt")
-    return wire.decoded(told.to_pybytes(), Stored)
+    Unless it is told so, a worker takes what came for all of it, or waits for the rest: the end of a Flight stream
+    looks the same however it came about.
+    """
+
+    def __init__(self, access: Access, location: str, descriptor: Any, schema: Any) -> None:
+        self._whom = f"the worker at {location}"
+        self._client = access.connect(location)
+        with self._asking():
+            self._writer, self._answers = self._client.do_put(descriptor, schema, access.options(_SECONDS))
+        self._finished = False
+
+    def write(self, batch: Any) -> None:
+        """Send a batch."""
+        with self._asking():
+            self._writer.write_batch(batch)
+
+    def finish(self) -> Stored:
+        """Say that this is all; return what the worker says of it."""
+        with self._asking():
+            self._writer.done_writing()
+            told = self._answers.read()
+            self._writer.close()
+        self._finished = True
+        if told is None:
+            raise ContradictionError(f"{self._whom} took a part and gave no receipt")
+        return wire.decoded(told.to_pybytes(), Stored)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Turn what the worker answers, or that it does not, into an error of ours."""
+        try:
+            yield
+        except _TROUBLE as error:
+            raise wire.from_flight(error, self._whom) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._client, suppress(*_TROUBLE):
+            if not self._finished:
+                self._writer.write_metadata(wire.GIVEN_UP)
+                self._writer.close()

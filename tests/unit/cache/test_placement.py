@@ -53,6 +53,25 @@ def test_all_is_ready_when_somebody_living_holds_each_fragment_that_has_rows() -
     assert not roster.ready(SILENT)
 
 
+def test_parts_are_written_to_who_has_taken_up_the_plan() -> None:
+    roster = Roster(plan([], 2), expected=["one", "two", "three"])
+    roster.hear(Hello("one", "grpc://one:50051", 0), now=0)
+    assert (roster.taking(0), roster.takes_all(0)) == ({}, False)
+    roster.hear(hello(roster, "one"), now=0)
+    assert (list(roster.taking(0)), roster.takes_all(0)) == (["one"], False)
+    roster.hear(hello(roster, "two"), now=SILENT)
+    assert (list(roster.taking(SILENT)), roster.takes_all(SILENT)) == (["two"], False)
+    roster.hear(hello(roster, "one"), now=SILENT)
+    assert roster.takes_all(SILENT)
+
+
+def test_one_worker_alone_takes_all() -> None:
+    roster = Roster(plan([], 2))
+    assert not roster.takes_all(0)
+    roster.hear(hello(roster, "one"), now=0)
+    assert roster.takes_all(0)
+
+
 def test_a_silent_worker_is_not_named_and_keeps_its_place_for_a_while() -> None:
     roster = Roster(plan([5], 2))
     roster.hear(hello(roster, "one", 0), now=0)
