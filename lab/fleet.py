@@ -167,6 +167,11 @@ class Fleet:
             text = f"{credential(worker)}# tried again {time.time_ns()}\n"
             self.hub.apply(_secret(f"worker{number}", text))
 
+    def mislead(self, worker: Cluster) -> None:
+        """Let the hub's Kueue look for a worker where nobody answers, until `hurry`: to it alone the worker is gone."""
+        nowhere = credential(worker).replace(f":{worker.port}", ":1")
+        self.hub.apply(_secret(f"worker{self.workers.index(worker) + 1}", nowhere))
+
     def _install(
         self,
         frameworks: tuple[str, ...],

@@ -1,12 +1,16 @@
-"""What both who play a script have in common: the objects that it speaks of, and which pods it means."""
+"""What both who play a script have in common: the objects that it speaks of, which pods it means, what is kept."""
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.jobset import JOBSET
+from tests.simulation.people import QUEUE_LABEL
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import TypeAlias
 
     from trainplane.kube.testing.storage import Tree
@@ -16,6 +20,9 @@ if TYPE_CHECKING:
 
 NAME: Final = "x"
 """The JobSet of a script."""
+QUEUE: Final = "queue"
+"""The LocalQueue of a script."""
+TRAINER: Final = "trainer.kubeflow.org/v1alpha1"
 
 
 def jobset_of(namespace: str, told: Tree) -> Tree:
@@ -67,3 +74,34 @@ def matches(pod: Tree, about: Tree) -> bool:
     job = f"{labels[f'{JOBSET}/replicatedjob-name']}-{labels[f'{JOBSET}/job-index']}"
     index = int(labels["batch.kubernetes.io/job-completion-index"])
     return bool(about.get("job", job) == job and about.get("index", index) == index)
+
+
+def queued(name: str, pods: int) -> Tree:
+    """Return a TrainJob of a script's queue as its user sends it; a pod wants one CPU."""
+    ref = {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime", "name": "torch"}
+    trainer = {"numNodes": pods, "resourcesPerNode": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": TRAINER,
+        "kind": "TrainJob",
+        "metadata": {"name": name, "labels": {QUEUE_LABEL: QUEUE}},
+        "spec": {"runtimeRef": ref, "trainer": trainer},
+    }
+
+
+def counted(active: int) -> Tree:
+    """Return what an operator says of a TrainJob with so many active Jobs."""
+    counts = {"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": active, "suspended": 0}
+    return {"jobsStatus": [counts]}
+
+
+def ended(kind: str, now: str) -> Tree:
+    """Return what an operator says of a TrainJob that is over."""
+    end = {"type": kind, "status": "True", "reason": "Over", "message": "over", "lastTransitionTime": now}
+    return {**counted(0), "conditions": [end]}
+
+
+def keep(folder: Path, name: str, states: list[Noted]) -> None:
+    """Keep what was noted of a script."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{re.sub('[^a-zA-Z ]', '', name).replace(' ', '-')}.json"
+    path.write_text(json.dumps({"name": name, "steps": states}, indent=1) + "\n")

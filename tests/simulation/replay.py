@@ -18,7 +18,7 @@ from tests.simulation.jobset import may_become
 from tests.simulation.kueue import PRIORITY_LABEL, Kueue
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.simulation.people import GATES, NAMESPACE, train_job
-from tests.simulation.playing import NAME, jobset_of, matches, placed_on, with_image
+from tests.simulation.playing import NAME, counted, ended, jobset_of, matches, placed_on, with_image
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.verbs import collection_of
 from trainplane.resources import JOB_SETS, PODS, TRAIN_JOBS
@@ -38,17 +38,18 @@ _JOBS, _PODS = collection_of(JOBS), collection_of(PODS)
 
 def replay_jobset(steps: Sequence[Step], seed: int) -> list[Noted]:
     """Return how everything stood after each step of a script of a JobSet."""
-    with _Cluster(seed) as cluster:
-        return _play(cluster, _JobSetStage(cluster), steps)
+    with Virtual(seed) as cluster:
+        return play(cluster, _JobSetStage(cluster), steps)
 
 
 def replay_queue(steps: Sequence[Step], seed: int) -> list[Noted]:
     """Return how everything stood after each step of a script of a queue."""
-    with _Cluster(seed) as cluster:
-        return _play(cluster, _QueueStage(cluster), steps)
+    with Virtual(seed) as cluster:
+        return play(cluster, _QueueStage(cluster), steps)
 
 
-def _play(cluster: _Cluster, stage: Any, steps: Sequence[Step]) -> list[Noted]:
+def play(cluster: Virtual, stage: Any, steps: Sequence[Step]) -> list[Noted]:
+    """Do the steps of a script one by one; return how everything stood after each."""
     noted: list[Noted] = []
     for verb, *about in steps:
         refused = getattr(stage, verb)(*about) is False
@@ -57,10 +58,11 @@ def _play(cluster: _Cluster, stage: Any, steps: Sequence[Step]) -> list[Noted]:
     return noted
 
 
-class _Cluster:
+class Virtual:
     """A server with nobody in it, and a loop."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, rest_seconds: float = REST_SECONDS) -> None:
+        self._rest_seconds = rest_seconds
         self.random = Random(f"replay {seed}")
         self.loop = VirtualLoop(Random(f"order {seed}"))
         self.server = ApiServer(Record(now=VirtualClock(self.loop).now))
@@ -80,13 +82,13 @@ class _Cluster:
 
     def rest(self) -> None:
         """Let time pass until nothing happens any more."""
-        self.loop.run_until_complete(asyncio.sleep(REST_SECONDS))
+        self.loop.run_until_complete(asyncio.sleep(self._rest_seconds))
 
 
 class _JobSetStage:
     """JobSet, Job controller and garbage collector; the script is the kubelet."""
 
-    def __init__(self, cluster: _Cluster) -> None:
+    def __init__(self, cluster: Virtual) -> None:
         self._server = cluster.server
         self._engines = Engines(cluster.server, cluster.loop, cluster.random, None)
         self._key = Key(NAMESPACE, NAME)
@@ -182,7 +184,7 @@ class _JobSetStage:
 class _QueueStage:
     """Kueue; the script is our operator, and says what it counts."""
 
-    def __init__(self, cluster: _Cluster) -> None:
+    def __init__(self, cluster: Virtual) -> None:
         self._server = cluster.server
         self._kueue = Kueue(cluster.server, cluster.random)
         self._task = cluster.loop.create_task(self._kueue.run())
@@ -209,14 +211,14 @@ class _QueueStage:
 
     def count(self, name: str, active: int) -> None:
         """Count Jobs of a TrainJob as active."""
-        counts = {"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": active, "suspended": 0}
-        self._put(name, status={**self._job(name).get("status", {}), "jobsStatus": [counts]})
+        self._status(name, counted(active))
 
     def finish(self, name: str, kind: str) -> None:
         """End a TrainJob."""
-        self.count(name, 0)
-        end = {"type": kind, "status": "True", "reason": "Over", "message": "over"}
-        self._put(name, status={**self._job(name)["status"], "conditions": [end]})
+        self._status(name, ended(kind, self._server.storage._stamp()))
+
+    def _status(self, name: str, status: Tree) -> None:
+        self._put(name, status={**self._job(name).get("status", {}), **status})
 
     def delete(self, name: str) -> None:
         """Delete a TrainJob."""

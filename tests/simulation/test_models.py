@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.simulation.fleet.replay import replay_fleet
+from tests.simulation.fleet.scripts import CUT_OFF, FLEETS
 from tests.simulation.replay import replay_jobset, replay_queue
 from tests.simulation.scripts import JOBSETS, QUEUES
 
@@ -20,7 +22,11 @@ SEEDS = (1, 2, 3)
 """Delays of the models; where they come to rest is the same for all."""
 RECORDED = Path(__file__).with_name("recorded")
 KEPT = sorted(RECORDED.glob("*/*.json"))
-REPLAYS: dict[str, Callable[..., Any]] = {"jobset": replay_jobset, "queue": replay_queue}
+REPLAYS: dict[str, Callable[..., Any]] = {
+    "jobset": replay_jobset,
+    "queue": replay_queue,
+    "fleet": replay_fleet,
+}
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}: {path.stem}")
@@ -44,4 +50,5 @@ def test_every_script_is_recorded_as_it_is_written() -> None:
     kept = {(path.parent.name, told["name"]): told["steps"] for path in KEPT if (told := json.loads(path.read_text()))}
     scripts = {("jobset", name): steps for name, steps in JOBSETS.items()}
     scripts |= {("queue", name): steps for name, steps in QUEUES.items()}
+    scripts |= {("fleet", name): steps for name, steps in (FLEETS | CUT_OFF).items()}
     assert {name: [one["step"] for one in steps] for name, steps in kept.items()} == scripts

@@ -57,7 +57,7 @@ def place(job: Tree, workload: Tree | None) -> Placement:
         name=metadata["name"],
         uid=metadata.get("uid") or "",
         cluster=cluster,
-        nominated=tuple(trees.get(workload, "status", "nominatedClusterNames") or ()) if waits else (),
+        nominated=nominated_in(workload) if waits else (),
         workload=workload["metadata"]["name"] if workload else None,
         state=state,
         reason=reason,
@@ -88,6 +88,15 @@ def newest(workloads: Iterable[Tree]) -> Tree | None:
         return "deletionTimestamp" not in metadata, str(metadata.get("creationTimestamp") or "")
 
     return max(workloads, key=rank, default=None)
+
+
+def nominated_in(workload: Tree | None) -> tuple[str, ...]:
+    """Return the workers that are asked to take a Workload; nobody is without quota on the hub.
+
+    Kueue leaves the names of the last time where a Workload that was evicted gives its quota back.
+    """
+    reserved = trees.get(workload, "status", "conditions", ("type", "QuotaReserved"), "status") == "True"
+    return tuple(trees.get(workload, "status", "nominatedClusterNames") or ()) if reserved else ()
 
 
 def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
@@ -132,7 +141,7 @@ def _why_waiting(job: Tree, workload: Tree | None) -> str:
 
 
 def _what_checks_say(workload: Tree) -> str:
-    nominated = trees.get(workload, "status", "nominatedClusterNames") or ()
+    nominated = nominated_in(workload)
     asked = f"{', '.join(nominated)} asked to take it, none has yet" if nominated else "quota is reserved on the hub"
     pending = [
         f"{check['name']} is {check.get('state') or 'Pending'}"

@@ -1,6 +1,6 @@
 """MultiKueue on the hub, as a small model: a Workload and its copies, and what follows from how they stand.
 
-Written from the contract of Kueue v0.19 and from its source, of which a somewhat later state was at hand.
+Written from Kueue v0.19's source and compared with the engine (`test_models`).
 
 Of a Workload with quota it makes a copy on every worker that it reaches; the first that is admitted has the job, and
 the other copies go. There it makes the TrainJob's copy, without Kueue's entry, which names the Workload; from then on
@@ -8,8 +8,10 @@ it copies that one's status back, as far as Kueue knows it. Deleted, finished or
 
 - A worker that evicts what it has: the check says Retry, and all begins anew when nothing is active any more.
 - Evicted here: the worker is told to (`DeactivationTarget`), and its status is copied until nothing is active.
-- A worker that is not reached: nothing for `LOST_SECONDS`, then Retry. What was counted there last still counts, so a
-  job that was active there is not let go here before the worker is back.
+- A copy whose spec is no longer the Workload's, as when that is deactivated, goes with its TrainJob at once. A Workload
+  that is evicted and has no copy is offered anew: the new copy counts nothing, which is how it is let go of.
+- A worker that is not reached: nothing for `LOST_SECONDS`, then Retry, and the others are asked. When it is back, whose
+  copy was admitted first has the job: its own, whatever runs elsewhere meanwhile.
 - Copies that no Workload of the hub has are looked for every `SWEEP_SECONDS` and go with their TrainJobs.
 """
 
@@ -28,10 +30,11 @@ from tests.simulation.people import ask
 from trainplane.api import names
 from trainplane.kube.errors import AlreadyExistsError, ApiError, NotFoundError
 from trainplane.kube.resource import Key
+from trainplane.kube.testing.storage import key_of
 from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from random import Random
 
     from tests.simulation.apiserver import ApiServer
@@ -61,6 +64,8 @@ class Way:
     """When it was last not any more."""
     is_up: bool = True
     """Whether MultiKueue believes that it is connected."""
+    lost: float = float("inf")
+    """Since when it does not."""
 
     @property
     def is_cut(self) -> bool:
@@ -77,8 +82,6 @@ class MultiKueue:
         self._random = random
         self._news = asyncio.Event()
         self.ways = {name: Way(server) for name, server in workers.items()}
-        self._lost: dict[Key, float] = {}
-        """When the worker of a Workload was first not reached."""
         self._gone: dict[Key, str] = {}
         """Workloads that were deleted here and whose copies are still to go, with the names of their TrainJobs."""
         hub.storage.listeners.append(self._changed)
@@ -120,6 +123,7 @@ class MultiKueue:
         return way.is_cut or self._loop.time() - way.mended < seconds
 
     def _connect(self, way: Way) -> None:
+        way.lost = self._loop.time() if way.is_cut and way.is_up else way.lost
         way.is_up = not way.is_cut
         self._news.set()
 
@@ -177,76 +181,79 @@ class MultiKueue:
         one = self._hub.find(wl.COLLECTION, key)
         if one is None:
             return
-        if wl.says(one, wl.FINISHED) or not wl.says(one, wl.RESERVED):
-            for name in copies:
-                await self._remove(name, key, _job_of(one))
+        if wl.says(one, wl.FINISHED) or not wl.says(one, wl.RESERVED) or wl.goes(one):
+            await self._remove_all(copies, key, one)
         elif (done := _first(copies, wl.FINISHED)) is not None:
             await self._sync(done, one)
-            self._write(key, lambda now: _finished(now, copies[done] or {}, self._stamp()))
+            self._write(one, _finished(one, copies[done] or {}, self._stamp()))
         elif (evicted := _first(copies, wl.EVICTED)) is not None and wl.says(one, wl.EVICTED):
             await self._sync(evicted, one)
         elif evicted is not None and wl.check_of(one) == wl.READY:
-            self._retry(key, f'Workload evicted on worker cluster: "{wl.cluster_of(one)}"')
-        elif (admitted := _first(copies, wl.ADMITTED)) is not None:
+            self._retry(one, f'Workload evicted on worker cluster: "{wl.cluster_of(one)}"')
+        else:
+            await self._match(key, one, copies)
+
+    async def _match(self, key: Key, one: Tree, copies: dict[str, Tree | None]) -> None:
+        """Go by the copies that are as the Workload is; others are of no use."""
+        others = [name for name, copy in copies.items() if copy is not None and copy["spec"] != one["spec"]]
+        await self._remove_all(others, key, one)
+        copies |= dict.fromkeys(others)
+        if (admitted := _first(copies, wl.ADMITTED)) is not None:
             await self._converge(key, one, admitted, copies)
         elif wl.check_of(one) == wl.READY:
-            self._miss(key, one)
-        elif wl.check_of(one) == wl.PENDING and not wl.says(one, wl.EVICTED):
+            self._miss(one)
+        elif wl.check_of(one) == wl.PENDING and not wl.cluster_of(one):
             await self._nominate(key, one, copies)
 
     async def _converge(self, key: Key, one: Tree, admitted: str, copies: Mapping[str, Tree | None]) -> None:
-        """Let the worker that admitted a Workload first have it."""
-        for name in copies:
-            if name != admitted and copies[name] is not None:
-                await self._remove(name, key, _job_of(one))
+        """Let the worker that admitted a Workload first have it.
+
+        Where that is not the one that the Workload names, as when one is back that was lost, the name stays as it is:
+        Kueue takes it for immutable.
+        """
+        await self._remove_all([name for name in copies if name != admitted and copies[name]], key, one)
         if wl.says(one, wl.EVICTED):
             server = await self._reach(admitted)
             copy = server.find(wl.COLLECTION, key)
-            if copy is not None and not wl.says(copy, wl.DEACTIVATE):
+            if copy is not None and copy == copies[admitted] and not wl.says(copy, wl.DEACTIVATE):
                 told = wl.told(copy, wl.DEACTIVATE, "EvictedOnManagerCluster", "Evicted on manager", self._stamp())
                 server.put(WORKLOADS, told, "multikueue")
             return
         await self._sync(admitted, one)
-        self._lost.pop(key, None)
-        if wl.check_of(one) != wl.READY or wl.cluster_of(one) != admitted:
+        if wl.check_of(one) == wl.PENDING and wl.cluster_of(one) in {"", admitted}:
             message = f'The workload was admitted on "{admitted}"'
-            self._write(
-                key,
-                lambda now: wl.checked(
-                    wl.with_status(now, clusterName=admitted, nominatedClusterNames=None), wl.READY, message
-                ),
-            )
+            placed = wl.with_status(one, clusterName=admitted, nominatedClusterNames=None)
+            self._write(one, wl.checked(placed, wl.READY, message))
 
-    def _miss(self, key: Key, one: Tree) -> None:
+    def _miss(self, one: Tree) -> None:
         """A Workload that a worker had is not to be seen there."""
         if wl.cluster_of(one) in self._reached():
-            self._retry(key, "Reserving remote no longer exists or is not admitted")
+            self._retry(one, "Admitting remote no longer exists")
             return
-        since = self._lost.setdefault(key, self._loop.time())
-        left = since + LOST_SECONDS - self._loop.time()
+        left = self.ways[wl.cluster_of(one)].lost + LOST_SECONDS - self._loop.time()
         if left > 0:
             self._again(left)
         else:
-            del self._lost[key]
-            self._retry(key, "Reserving remote lost")
+            self._retry(one, "Admitting remote lost")
 
     async def _nominate(self, key: Key, one: Tree, copies: Mapping[str, Tree | None]) -> None:
-        nominated = list(self.ways)
+        """Offer a Workload to all workers that are reached, also one that is evicted and still has its quota."""
+        nominated = sorted(copies)
         if (one.get("status") or {}).get("nominatedClusterNames") != nominated:
-            self._write(key, lambda now: wl.with_status(now, nominatedClusterNames=nominated))
+            self._write(one, wl.with_status(one, nominatedClusterNames=nominated))
         for name, copy in copies.items():
             server = await self._reach(name)
             if copy is None and server.find(wl.COLLECTION, key) is None:
                 server.put(WORKLOADS, wl.copied(one), "multikueue")
 
-    def _retry(self, key: Key, message: str) -> None:
-        self._write(key, lambda now: wl.checked(now, wl.RETRY, message))
+    def _retry(self, one: Tree, message: str) -> None:
+        self._write(one, wl.checked(one, wl.RETRY, message))
 
-    def _write(self, key: Key, change: Callable[[Tree], Tree]) -> None:
-        """Change a Workload of the hub, unless it changed meanwhile in what was decided by: then it is news anyway."""
-        now = self._hub.find(wl.COLLECTION, key)
-        if now is not None and wl.says(now, wl.RESERVED) and not wl.says(now, wl.FINISHED):
-            self._hub.put(WORKLOADS, change(now), "multikueue")
+    def _write(self, one: Tree, after: Tree) -> None:
+        """Change a Workload of the hub, unless it is no longer as it was read: then that is news anyway."""
+        now = self._hub.find(wl.COLLECTION, key_of(one))
+        if now is not None and now["metadata"]["resourceVersion"] == one["metadata"]["resourceVersion"]:
+            self._hub.put(WORKLOADS, after, "multikueue")
 
     def _stamp(self) -> str:
         return self._hub.storage._stamp()
@@ -267,9 +274,13 @@ class MultiKueue:
         if wl.prebuilt(copy) != one["metadata"]["name"]:
             raise LostError  # of an earlier TrainJob of this name: it goes first
         brought = {name: value for name in KNOWN if (value := (copy.get("status") or {}).get(name)) is not None}
-        status = {**(job.get("status") or {}), **brought}
+        status = {key: value for key, value in (job.get("status") or {}).items() if key not in KNOWN} | brought
         if status != (job.get("status") or {}):
             self._hub.put(TRAIN_JOBS, {**job, "status": status}, "multikueue")
+
+    async def _remove_all(self, workers: Iterable[str], key: Key, one: Tree) -> None:
+        for name in workers:
+            await self._remove(name, key, _job_of(one))
 
     async def _remove(self, worker: str, key: Key, name: str) -> None:
         """Delete the copies of a TrainJob and of its Workload."""

@@ -4,11 +4,12 @@ What it does to a TrainJob is what the model of one cluster does (`kueue`), and 
 objects here, and all that it knows:
 
 - on the hub it makes one for each TrainJob of the queue, with MultiKueue's check, and admits it when that is Ready; a
-  check that says Retry evicts it, and is Pending again when its quota is free;
+  check that says Retry evicts it, and an eviction sets the check back to Pending and forgets the worker;
 - on a worker a Workload comes before its TrainJob, is admitted at once when there is quota, and belongs to the TrainJob
   that names it from when that is there; a TrainJob that names none that is there does not run.
 
-A queue that is drained (`stopPolicy: HoldAndDrain`) evicts all and admits nobody.
+One that is deactivated is evicted. One that Kueue made and somebody deletes stays until its TrainJob has stopped. A
+queue that is drained (`stopPolicy: HoldAndDrain`) evicts all and admits nobody.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.simulation.people import MULTIKUEUE, QUEUE_LABEL
 from tests.simulation.settled import end_of
 from trainplane.api import names
 from trainplane.kube.resource import Key
+from trainplane.kube.testing.storage import key_of
 from trainplane.resources import WORKLOADS
 
 if TYPE_CHECKING:
@@ -75,6 +77,18 @@ class Queue(Kueue):
         self.is_drained = drained
         self._news.set()
 
+    def delete(self, key: Key) -> None:
+        """Delete a Workload: one that Kueue made stays until its TrainJob has stopped, as its finalizer says."""
+        one = self._server.find(wl.COLLECTION, key)
+        if one is not None and self.is_hub:
+            self._put({**one, "metadata": {**one["metadata"], "deletionTimestamp": self._stamp()}})
+        elif one is not None:
+            self._remove(one)
+
+    def _remove(self, one: Tree) -> None:
+        self._server.storage.writer = "kueue"
+        self._server.storage.delete(wl.COLLECTION, key_of(one))
+
     def _all(self) -> list[Tree]:
         return list(self._server.storage.objects.get(wl.COLLECTION, {}).values())
 
@@ -100,15 +114,15 @@ class Queue(Kueue):
 
     def _schedule(self, one: Tree) -> None:
         """Reserve, admit or evict, as a Workload stands."""
-        if wl.says(one, wl.FINISHED) or (wl.says(one, wl.EVICTED) and wl.flavor_in(one)):
+        if wl.says(one, wl.FINISHED) or wl.goes(one) or (wl.says(one, wl.EVICTED) and wl.flavor_in(one)):
             return
         if wl.says(one, wl.DEACTIVATE) and one["spec"]["active"]:
-            one = {**one, "spec": {**one["spec"], "active": False}}
-            self._put(one)
-        if not wl.flavor_in(one):
-            self._reserve(one)
+            self._evict({**one, "spec": {**one["spec"], "active": False}}, "DeactivatedDueToEvictedOnManagerCluster")
         elif not one["spec"]["active"]:
-            self._evict(one, "Deactivated")
+            if not wl.says(one, wl.EVICTED):
+                self._evict(one, "Deactivated")
+        elif not wl.flavor_in(one):
+            self._reserve(one)
         elif self.is_drained:
             self._evict(one, "ClusterQueueStopped")
         elif wl.check_of(one) == wl.RETRY:
@@ -118,7 +132,7 @@ class Queue(Kueue):
 
     def _reserve(self, one: Tree) -> None:
         job = self._job_of(one)
-        if self.is_drained or not one["spec"]["active"] or (job is not None and is_active(job)):
+        if self.is_drained or (job is not None and is_active(job)):
             return
         for flavor, quota in self.quota.items():
             if self.used(flavor) + wl.pods_in(one) <= quota:
@@ -131,21 +145,24 @@ class Queue(Kueue):
                 return
 
     def _evict(self, one: Tree, reason: str) -> None:
-        self._put(wl.told(one, wl.EVICTED, reason, f"The workload is evicted: {reason}", self._stamp()))
+        """Say that a Workload is to stop; what was found out of workers is void."""
+        after = wl.with_status(wl.untold(one, wl.DEACTIVATE), clusterName=None, nominatedClusterNames=None)
+        after = wl.told(after, wl.EVICTED, reason, f"The workload is evicted: {reason}", self._stamp())
+        self._put(wl.checked(after, wl.PENDING) if self.is_hub else after)
         if self._job_of(one) is None:
-            self._release(Key(one["metadata"]["namespace"], one["metadata"]["name"]))
+            self._release(key_of(one))
 
     def _release(self, key: Key) -> None:
-        """Give the quota of a Workload back; what was found out of workers is void."""
+        """Give the quota of a Workload back."""
         one = self._server.find(wl.COLLECTION, key)
         if one is None:
             return
         now = self._stamp()
-        after = wl.with_status(one, admission=None, clusterName=None, nominatedClusterNames=None)
+        after = wl.with_status(one, admission=None)
         for kind in (wl.RESERVED, wl.ADMITTED):
             if wl.says(one, kind):
                 after = wl.told(after, kind, "Pending", "The workload is evicted", now, value=False)
-        self._put(wl.checked(after, wl.PENDING) if self.is_hub else after)
+        self._put(after)
 
     def _finish(self, one: Tree, job: Tree) -> None:
         end = end_of(job)
@@ -173,12 +190,13 @@ class Queue(Kueue):
     async def _turn(self, key: Key, job: Tree, one: Tree) -> None:
         """Hold a TrainJob back, or let it run."""
         suspended, flavor = bool(job["spec"].get("suspend")), wl.flavor_in(one)
-        if wl.says(one, wl.EVICTED) or not flavor:
+        stops = wl.says(one, wl.EVICTED) or wl.goes(one)
+        if stops or not wl.says(one, wl.ADMITTED):
             if not suspended:
                 await self._write(job, suspend=True)
-            elif flavor and not is_active(job) and await self._write(job, flavor=""):
-                self._release(Key(key.namespace, one["metadata"]["name"]))
-        elif not (wl.says(one, wl.ADMITTED) and suspended):
+            elif stops and flavor and not is_active(job) and await self._write(job, flavor=""):
+                self._remove(one) if wl.goes(one) else self._release(key_of(one))
+        elif not suspended:
             return
         elif flavor_of(job) == flavor or await self._write(job, flavor=flavor):
             await self._write(self._server.find(TRAINJOBS, key) or job, suspend=False)

@@ -83,6 +83,17 @@ def told(workload: Tree, kind: str, reason: str, message: str, now: str, *, valu
     return {**workload, "status": {**status, "conditions": [*others, said]}}
 
 
+def untold(workload: Tree, kind: str) -> Tree:
+    """Return a Workload that says nothing of a kind."""
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    return with_status(workload, conditions=[one for one in conditions if one["type"] != kind])
+
+
+def goes(workload: Tree) -> bool:
+    """Return whether a Workload was told to go, and is held by its finalizer until its TrainJob has stopped."""
+    return "deletionTimestamp" in workload["metadata"]
+
+
 def with_status(workload: Tree, **fields: Any) -> Tree:
     """Return a Workload with fields of its status; None takes one away."""
     status = {**(workload.get("status") or {}), **fields}

@@ -161,6 +161,14 @@ def test_a_hub_without_quota_says_which_worker_has_room() -> None:
     assert ("OtherCluster", "worker1") in [(each.kind, each.cluster) for each in answer.suggestions]
 
 
+def test_who_was_asked_before_an_eviction_is_not_asked_now() -> None:
+    world = hub(workload=None)
+    world.workload = workload(nominatedClusterNames=["worker1"])
+    world.use("8")
+    answer = explain(world.facts())
+    assert ("OtherCluster", "worker1") in [(each.kind, each.cluster) for each in answer.suggestions]
+
+
 @pytest.mark.parametrize(
     ("worker", "code"),
     [

@@ -116,6 +116,12 @@ def test_nominations_are_history_once_a_worker_has_it() -> None:
     assert place(job(), workload(clusterName="a", nominatedClusterNames=["a", "b"])).nominated == ()
 
 
+def test_nobody_is_asked_while_the_hub_has_no_quota_for_it() -> None:
+    """Kueue leaves the names where a Workload that is evicted gives its quota back."""
+    left = workload(reserved=False, nominatedClusterNames=["worker1", "worker2"])
+    assert place(job(), left).nominated == ()
+
+
 def test_a_deactivated_workload_says_why() -> None:
     evicted = {"type": "Evicted", "status": "True", "message": "At least one admission check is false"}
     placed = place(job(), workload(active=False, conditions=[evicted]))

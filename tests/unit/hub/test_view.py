@@ -67,7 +67,9 @@ def test_states(tree: Tree, workload: Tree | None, state: str, cluster: str) -> 
 
 
 def test_nominated_workers_and_problems_are_shown() -> None:
-    workload = {"metadata": {"name": "w"}, "status": {"nominatedClusterNames": ["worker1", "worker2"]}}
+    reserved = [{"type": "QuotaReserved", "status": "True"}]
+    status = {"conditions": reserved, "nominatedClusterNames": ["worker1", "worker2"]}
+    workload = {"metadata": {"name": "w"}, "status": status}
     status = shown(job(), workload, problem="worker1 is away")["status"]
     assert status["nominatedClusters"] == ["worker1", "worker2"]
     assert status["problem"] == "worker1 is away"

@@ -14,6 +14,7 @@ from trainplane.hub.pending.facts import dispatching_check, named
 from trainplane.hub.pending.nodes import selects
 from trainplane.hub.pending.state import label_queue
 from trainplane.hub.pending.workload import condition, ends_at, reserved_at, usage_of
+from trainplane.hub.placement import nominated_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -120,7 +121,7 @@ def _other_queues(case: Assessment) -> Iterable[Suggestion]:
 
 def _other_clusters(case: Assessment, answers: Sequence[ClusterAnswer]) -> Iterable[Suggestion]:
     """Return which workers would take the job, where the hub itself holds it up."""
-    nominated = trees.get(case.facts.workload, "status", "nominatedClusterNames") or ()
+    nominated = nominated_in(case.facts.workload)
     for answer in answers:
         if not answer.fits or answer.cluster in nominated:
             continue

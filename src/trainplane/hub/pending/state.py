@@ -22,6 +22,7 @@ from trainplane.hub.pending.workload import (
     message_of,
     moment,
 )
+from trainplane.hub.placement import nominated_in
 from trainplane.lifecycle import after
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ def _namespace(facts: Facts, queue: Tree) -> list[Cause]:
 def _check(facts: Facts, check: Tree, state: str) -> Cause:
     """Tell an admission check that has not agreed. Kueue keeps the quota until a check's own delay has passed."""
     name, said = check["name"], sentence(check.get("message") or "")
-    nominated = trees.get(facts.workload, "status", "nominatedClusterNames") or ()
+    nominated = nominated_in(facts.workload)
     when = _next_try(facts)
     means = {
         "Pending": f"Quota is reserved; admission check {name} has not agreed yet.",

@@ -1,0 +1,241 @@
+"""Plays scripts of a fleet on real engines and notes how they stood: `python -m tests.simulation.fleet.recorder`.
+
+A hub and two workers of the lab, each with kube-apiserver, garbage collector and Kueue as released, joined by
+MultiKueue. This module is the operator of all three and does what the script says, nothing else. Two settings of Kueue
+are short, that a script need not wait: a worker is lost after `LOST_SECONDS`, not 15 minutes, and copies are swept
+every 5 s (`lab.fleet`), not every minute.
+
+A worker is cut off by a kubeconfig that leads nowhere: Kueue misses it at once, and scripts and records still reach it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from lab import trainplane
+from lab.fleet import CHECK, Fleet
+from lab.processes import wait_for
+from tests.simulation.fleet.abstract import cluster_state, job_of
+from tests.simulation.fleet.history import CLUSTERS, HUB, WORKERS
+from tests.simulation.fleet.replay import replay_fleet
+from tests.simulation.fleet.scripts import CUT_OFF, FLEETS, OFFERED
+from tests.simulation.kueue import FLAVORS
+from tests.simulation.people import RUNTIME_SPECS, runtime
+from tests.simulation.playing import QUEUE, counted, ended, keep, queued
+from tests.simulation.recorder import ABREAST, RECORDED
+from tests.simulation.stage import Stage, play, quota_of, resource_flavor, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tests.simulation.playing import Noted
+    from tests.simulation.scripts import Step
+    from trainplane.kube.testing.storage import Tree
+
+LOST_SECONDS: Final = 60.0
+"""Kueue's `workerLostTimeout` here: longer than a step takes to come to rest, as expected or not."""
+QUIET_SECONDS: Final = 7.0
+"""How long nothing may change, as in `stage`; the sweep of copies has come by within it."""
+READY_SECONDS: Final = 120.0
+"""How long Kueue may take to know a new queue, or a cut."""
+
+_SERIAL = itertools.count()
+
+
+@contextmanager
+def engines(name: str) -> Iterator[Fleet]:
+    """Bring up a fleet with all engines that scripts are played on; it ends with the context, or with the process."""
+    fleet = Fleet.up(
+        name=name,
+        owned=True,
+        frameworks=("trainer.kubeflow.org/trainjob",),
+        prepare=trainplane.install_crds,
+        workerLostTimeout=f"{LOST_SECONDS:.0f}s",
+    )
+    try:
+        for cluster in fleet.clusters:
+            cluster.apply(*map(resource_flavor, FLAVORS), runtime("torch", "train:1", **RUNTIME_SPECS["torch"]))
+        yield fleet
+    finally:
+        fleet.down()
+
+
+def record_fleet(fleet: Fleet, steps: Sequence[Step], expected: Sequence[Noted] = ()) -> list[Noted]:
+    """Return how everything stood after each step of a script of a fleet; what is `expected` is believed sooner."""
+    namespace = f"fleet-script-{next(_SERIAL)}"
+    with ExitStack() as open_ones:
+        stages = {
+            name: Stage(open_ones.enter_context(cluster.connection()), namespace)
+            for name, cluster in zip(CLUSTERS, fleet.clusters, strict=True)
+        }
+        return play(_FleetStage(fleet, stages), steps, expected, QUIET_SECONDS)
+
+
+def record_all(fleet: Fleet, expected: Mapping[str, Sequence[Noted]]) -> dict[str, list[Noted]]:
+    """Return what was noted of these scripts, by name: side by side, but for those that cut a worker off."""
+    together = {name: steps for name, steps in FLEETS.items() if name in expected}
+    with ThreadPoolExecutor(ABREAST) as pool:
+        played = pool.map(lambda name: record_fleet(fleet, together[name], expected[name]), together)
+        noted = dict(zip(together, played, strict=True))
+    return noted | {
+        name: record_fleet(fleet, steps, expected[name]) for name, steps in CUT_OFF.items() if name in expected
+    }
+
+
+class _FleetStage:
+    """A script's namespace and queue on each cluster; this is the operator of all."""
+
+    def __init__(self, fleet: Fleet, stages: Mapping[str, Stage]) -> None:
+        self._fleet = fleet
+        self._stages = stages
+        self._hub = stages[HUB]
+        self._cut_at = 0.0
+        for name, stage in stages.items():
+            checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}]}} if name == HUB else {}
+            stage.add_queue(resourceGroups=_quota(OFFERED[name]), **checks)
+        for name, stage in stages.items():
+            path = f"{stage.kueue}/namespaces/{stage.namespace}/localqueues/{QUEUE}"
+            wait_for(f"the queue on {name}", lambda: _is_active(stage.send("GET", path)), seconds=READY_SECONDS)  # noqa: B023 called at once
+
+    def state(self) -> Tree:
+        """Return how everything stands."""
+        return {
+            name: cluster_state(stage.send("GET", stage.jobs)["items"], map(_renamed, stage.workloads()))
+            for name, stage in self._stages.items()
+        }
+
+    # -- users, and operators
+
+    def create(self, name: str, pods: int) -> None:
+        """Create a TrainJob at the hub."""
+        self._hub.send("POST", self._hub.jobs, queued(name, pods))
+
+    def recreate(self, name: str, pods: int) -> None:
+        """Delete a TrainJob at the hub, and create another of its name at once."""
+        self.delete(name)
+        self.create(name, pods)
+
+    def delete(self, name: str) -> None:
+        """Delete a TrainJob at the hub."""
+        self.drop_job(name, HUB)
+
+    def suspend(self, name: str) -> bool:
+        """Hold a TrainJob back at the hub."""
+        return self._hub.may("PATCH", f"{self._hub.jobs}/{name}", {"spec": {"suspend": True}})
+
+    def resume(self, name: str) -> bool:
+        """Let a TrainJob run at the hub."""
+        return self._hub.may("PATCH", f"{self._hub.jobs}/{name}", {"spec": {"suspend": False}})
+
+    def count(self, name: str, worker: str, active: int) -> bool:
+        """Count Jobs of a copy as active."""
+        return self._status(name, worker, counted(active))
+
+    def finish(self, name: str, worker: str, kind: str) -> bool:
+        """End a copy."""
+        return self._status(name, worker, ended(kind, stamp()))
+
+    def say(self, name: str, kind: str) -> bool:
+        """Say something of a TrainJob at the hub."""
+        return self._status(name, HUB, {"conditions": ended(kind, stamp())["conditions"]})
+
+    def _status(self, name: str, cluster: str, status: Tree) -> bool:
+        stage = self._stages[cluster]
+        return stage.may("PATCH", f"{stage.jobs}/{name}/status", {"status": status})
+
+    # -- administrators
+
+    def deactivate(self, name: str) -> None:
+        """Let the hub's Workload have no quota."""
+        self._activate(name, active=False)
+
+    def activate(self, name: str) -> None:
+        """Let it have some again."""
+        self._activate(name, active=True)
+
+    def _activate(self, name: str, *, active: bool) -> None:
+        for one in self._hub.workloads():
+            if job_of(one) == name:
+                self._hub.send("PATCH", self._hub.workload_path(one), {"spec": {"active": active}})
+
+    def offer(self, cluster: str, pods: int) -> None:
+        """Give a cluster's queue so much quota."""
+        self._stages[cluster].change_queue(resourceGroups=_quota(pods))
+
+    def drain(self, cluster: str) -> None:
+        """Let a cluster's queue evict all."""
+        self._stages[cluster].change_queue(stopPolicy="HoldAndDrain")
+
+    def fill(self, cluster: str) -> None:
+        """Let it admit again."""
+        self._stages[cluster].change_queue(stopPolicy="None")
+
+    def drop_job(self, name: str, cluster: str) -> bool:
+        """Delete a TrainJob on a cluster."""
+        return self._stages[cluster].may("DELETE", f"{self._stages[cluster].jobs}/{name}")
+
+    def drop_workload(self, name: str, cluster: str) -> None:
+        """Delete the Workload of a TrainJob on a cluster."""
+        stage = self._stages[cluster]
+        for one in stage.workloads():
+            if job_of(one) == name:
+                stage.send("DELETE", stage.workload_path(one))
+
+    # -- the way to a worker
+
+    def cut(self, worker: str) -> None:
+        """Let MultiKueue not reach a worker."""
+        number = WORKERS.index(worker)
+        self._fleet.mislead(self._fleet.workers[number])
+        self._cut_at = time.monotonic()
+        path = f"{self._hub.kueue}/multikueueclusters/worker{number + 1}"
+        wait_for(
+            f"the hub to miss {worker}", lambda: not _is_active(self._hub.send("GET", path)), seconds=READY_SECONDS
+        )
+
+    def mend(self, _: str) -> None:
+        """Let MultiKueue reach it again."""
+        self._fleet.hurry()
+        self._fleet.wait_connected()
+
+    def lose(self) -> None:
+        """Let so much time pass that a worker that is cut off is lost."""
+        time.sleep(max(self._cut_at + LOST_SECONDS - time.monotonic(), 0.0))
+
+
+def _quota(pods: int) -> list[Tree]:
+    return quota_of(dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: pods})
+
+
+def _is_active(tree: Tree) -> bool:
+    conditions: Any = (tree.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
+
+
+def _renamed(workload: Tree) -> Tree:
+    """Return a Workload that calls workers as scripts do."""
+    names = {f"worker{number}": name for number, name in enumerate(WORKERS, start=1)}
+    status: Any = {**(workload.get("status") or {})}
+    if status.get("clusterName"):
+        status["clusterName"] = names[status["clusterName"]]
+    if status.get("nominatedClusterNames"):
+        status["nominatedClusterNames"] = [names[one] for one in status["nominatedClusterNames"]]
+    return {**workload, "status": status}
+
+
+def main(names: list[str]) -> None:
+    """Record the scripts of these names, or all, and keep them."""
+    chosen = {name: steps for name, steps in (FLEETS | CUT_OFF).items() if not names or name in names}
+    expected = {name: replay_fleet(steps, 1) for name, steps in chosen.items()}
+    with engines("recorder") as fleet:
+        for name, states in record_all(fleet, expected).items():
+            keep(RECORDED / "fleet", name, states)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
