@@ -116,7 +116,7 @@ async def test_the_mirror_equals_the_restored_server(restorable: Cluster, kind: 
         assert not await is_equal()
         gate.mend()
         began = time.monotonic()
-        await until(is_equal, "the mirror after the restore", seconds=20)
+        await until(is_equal, "the mirror after the restore")
         report.figure(f"restored_{kind}_seconds", time.monotonic() - began)
         (version,) = await scribe.write("after")
         await until(lambda: store.resource_version(Key(NAMESPACE, "after")) == version, "a write after the restore")
