@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tests.simulation import settled
 from tests.simulation.apiserver import TRAINJOBS
 from tests.simulation.fleet import workload as wl
-from tests.simulation.fleet.breaking import Health
+from tests.simulation.fleet.breaking import HEALS, Health
 from tests.simulation.fleet.history import HUB, WORKERS
 from tests.simulation.fleet.kept import judge_logs
 from tests.simulation.fleet.memory import judge_memory
@@ -149,13 +149,20 @@ class FleetJudge:
         problem = status.get("problem") or ""
         if worker and self.health.cut_for(worker) > NOTICED and worker not in problem:
             self.broken("the view says what it does not know", f"{key} is on {worker}, which is cut off: {status}")
-        if not all(self.health.is_well(name) for name in (worker or HUB, HUB)):
-            return
+        concerned = WORKERS if self.truth.is_dispatched(job) and not worker else (worker or HUB,)
+        if not all(self.health.is_well(name) for name in (*concerned, HUB)):
+            return  # one that waits may have had its pods on any of them until now
+        if any(self._is_in_doubt(name) for name in WORKERS if name != worker):
+            return  # another worker may have had it, and what ended there meanwhile is not seen yet
         if problem:
             self.broken("the view says what it does not know", f"{key}: {problem}, and nothing is wrong")
         said = {name: status.get(name) for name in expected}
         if said != expected:
             self.broken("the view is true", f"{key} is shown as {said} and is {expected}")
+
+    def _is_in_doubt(self, worker: str) -> bool:
+        """Return whether a worker is cut off and that is not noticed yet, or was until now."""
+        return self._multikueue.was_cut(worker, HEALS) and self.health.cut_for(worker) <= NOTICED
 
     # -- at last
 

@@ -115,6 +115,20 @@ async def test_a_job_is_shown_with_its_cluster_and_pods(stage: HubStage) -> None
     assert [item["metadata"]["name"] for item in again["items"]] == ["x-node-0-0-abcde"]
 
 
+async def test_pods_of_a_lost_worker_do_not_count_where_another_has_the_job(stage: HubStage) -> None:
+    stage.put_job()
+    stage.put_pod()
+    await stage.until(lambda: stage.archive.job("job-1"))
+    await stage.worker.stop()
+    await stage.until(lambda: stage.collector.mirrors["worker1"].problem)
+    unseen = msgspec.json.decode((await stage.get("x")).body)["status"]
+    assert (unseen["readyPods"], unseen["pods"]) == (1, 1), "as last seen, and the problem says so"
+    stage.put_job(cluster="worker2")
+    await stage.until(lambda: stage.jobs.place(stage.jobs.by_uid("job-1") or {}).cluster == "worker2")
+    moved = msgspec.json.decode((await stage.get("x")).body)["status"]
+    assert (moved["cluster"], moved["readyPods"], moved["pods"]) == ("worker2", 0, 0)
+
+
 async def test_jobs_are_listed_as_objects_and_as_a_table(stage: HubStage) -> None:
     stage.put_job("x", uid="job-1")
     stage.put_job("y", uid="job-2", cluster=None)

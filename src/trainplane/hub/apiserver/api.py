@@ -171,9 +171,15 @@ class Api:
         return _json(items[0] if list_of is None else view.listing(list_of.name, items, version))
 
     def _summary(self, job: Tree) -> Tree:
+        """Return a job in brief.
+
+        What was last seen of pods counts on the worker that has the job, and on others while they are seen: a worker
+        that is lost, whose job another has by now, may have ended them long ago.
+        """
         placement = self.jobs.place(job)
         kept = self.archive.job(placement.uid)
-        pods = self.collector.pods(job, None)
+        where = placement.cluster or HUB
+        pods = [one for one in self.collector.pods(job, None) if one[0] == where or self._problem(one[0]) is None]
         problem = self._problem(placement.cluster)
         return view.summary(job, placement, pods, kept_bytes=kept.size if kept else 0, problem=problem)
 
