@@ -125,16 +125,18 @@ class Asked:
     # -- what is in the way
 
     def _causes(self, stand: str, codes: set[str]) -> Iterator[str]:
-        needed, queue = NEEDED.get(stand), self.cluster(HUB).queue
+        needed, queue, check = NEEDED.get(stand), self.cluster(HUB).queue, wl.check_of(self.one or {})
         if stand == "Waiting":
             needed = "ClusterQueueStopped" if queue.is_drained else _by_quota(queue.quota, self.pods)
             needed = "NextInLine" if queue.takes(self.pods) else needed
+        if stand == "Checked" and check == wl.READY:  # Kueue is about to admit it
+            needed = None
         if needed and needed not in codes:
             yield f"it is {stand}, and {needed} is not among {sorted(codes)}"
         wrong = codes & HOPES - {needed}
         if wrong:
             yield f"it is {stand}, and {sorted(wrong)} are told"
-        if stand == "Checked" and wl.check_of(self.one or {}) == wl.PENDING:
+        if stand == "Checked" and check == wl.PENDING:
             asked = ((self.one or {}).get("status") or {}).get("nominatedClusterNames") or ()
             missing = [name for name in asked if name not in self.told["summary"]]
             if missing:
