@@ -1,7 +1,8 @@
 """Why a job waits, as the hub server tells it, against what is so.
 
 The server reads all that an answer rests on when it is asked, so an answer is judged by how things stand then: one is
-not judged if anything that it rests on changed meanwhile. What is so is read from the models, by their own counting:
+not judged if anything that it rests on changed meanwhile, or if Kueue has not counted it yet. What is so is read from
+the models, by their own counting:
 
 - what runs, is over, or is held back by a person is said to be so; what waits is told what it waits for: its own
   deactivation, a stop that is not over, a queue that is stopped, quota, MultiKueue's check;
@@ -54,7 +55,8 @@ async def ask(court: FleetJudge, name: str) -> None:
         return
     changes, cut = truth.changes, {one for one in WORKERS if health.cut_for(one) > 0}
     told = await court.view.ask(f"namespaces/{NAMESPACE}/trainjobs/{name}/queue")
-    if truth.changes != changes or not court.may_ask():
+    counted = all(cluster.queue.is_published() for cluster in court.clusters.values())
+    if truth.changes != changes or not counted or not court.may_ask():
         return
     if told is None:
         if not court.is_new():

@@ -100,10 +100,17 @@ class Queue(Kueue):
 
     def publish(self) -> None:
         """Write the ClusterQueue as it stands."""
+        self._server.put(CLUSTER_QUEUES, self._object(), "kueue")
+
+    def is_published(self) -> bool:
+        """Return whether the ClusterQueue says what is so: what a Workload gives back is counted a moment later."""
+        found = self._server.find(offers.COLLECTION, Key("", wl.CLUSTER_QUEUE))
+        return found is not None and found["status"] == self._object()["status"]
+
+    def _object(self) -> Tree:
         used = {flavor: self.used(flavor) for flavor in self.quota}
         policy = "HoldAndDrain" if self.is_drained else "None"
-        queue = offers.cluster_queue(wl.CLUSTER_QUEUE, self.quota, used, policy=policy, is_hub=self.is_hub)
-        self._server.put(CLUSTER_QUEUES, queue, "kueue")
+        return offers.cluster_queue(wl.CLUSTER_QUEUE, self.quota, used, policy=policy, is_hub=self.is_hub)
 
     def all(self) -> list[Tree]:
         """Return the Workloads that are there."""
