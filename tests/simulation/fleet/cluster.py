@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.apiserver import ApiServer, Record
 from tests.simulation.engines import Engines
+from tests.simulation.fleet import offers
 from tests.simulation.fleet.queue import Queue
 from tests.simulation.history import REPLICAS
 from tests.simulation.judge import Judge, Violation
@@ -26,6 +27,8 @@ APART = 10_000_000
 
 WORKER_QUOTA = 4
 """Pods that a worker has, all of its first flavor."""
+HUB_QUOTA = 2 * WORKER_QUOTA
+"""Pods that the hub gives to workers: what they have together."""
 
 
 class Cluster:
@@ -43,8 +46,9 @@ class Cluster:
             for one in REPLICAS[:replicas]
         ]
         is_hub = number == 0
-        quota = dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: 100 if is_hub else WORKER_QUOTA}
+        quota = dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: HUB_QUOTA if is_hub else WORKER_QUOTA}
         self.queue = Queue(self.server, apart(source), quota, is_hub=is_hub)
+        self.spare = offers.Spare(self.server, is_hub)
         acting, chance = apart(source), apart(source)
         self.engines = Engines(self.server, loop, acting, Fates(self.server, chance).of)
         self.judge = Judge(self.server, loop, self.queue, self.replicas)
@@ -58,5 +62,8 @@ class Cluster:
         """Install the runtimes, and start the operator."""
         install_runtimes(self.server)
         self.server.put(NAMESPACES, {"metadata": {"name": NAMESPACE}}, "admin")
+        offers.install(self.server, is_hub=self.queue.is_hub)
+        self.queue.publish()
+        self.spare.publish()
         for one in self.replicas:
             one.start()

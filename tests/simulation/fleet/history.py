@@ -5,7 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from tests.simulation.fleet.offers import TAINTED
 from tests.simulation.history import Action, History
+from tests.simulation.kueue import FLAVORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +19,9 @@ JOBS = ("a", "b", "c", "d")
 FAULTS_END = 420.0
 """Virtual seconds after which nothing breaks any more, but for a worker that is lost."""
 
-COINCIDENCES = 0.35
+COINCIDENCES = 0.4
+OFTEN = ("crowded",) * 3
+"""The coincidences that come more often than others."""
 
 PEOPLE = ("suspend", "resume", "delete", "recreate", "label", "evict", "drain")
 OF_OPERATORS = ("operator_cut", "operator_silent", "operator_lag", "operator_kill", "reviews_down")
@@ -40,12 +44,14 @@ def draw(seed: int) -> History:
     ]
     actions += [_deed(random) for _ in range(random.randint(0, 5))]
     actions += [_fault(random) for _ in range(random.choice((0, 1, 2, 3, 4)))]
-    theme = random.choice(tuple(THEMES)) if random.random() < COINCIDENCES else ""
+    theme = random.choice((*THEMES, *OFTEN)) if random.random() < COINCIDENCES else ""
     if theme:
         if random.random() < 0.6:
             actions = [one for one in actions if one.kind not in FAULTS]
         actions += THEMES[theme](random)
-    return History(seed, random.choice((1, 1, 1, 2)), tuple(sorted(actions, key=lambda one: one.at)), theme)
+    replicas = random.choice((1, 1, 1, 2))
+    actions += [_offer(random) for _ in range(random.randint(0, 4))]
+    return History(seed, replicas, tuple(sorted(actions, key=lambda one: one.at)), theme)
 
 
 def _job(random: Random, **told: Any) -> dict[str, Any]:
@@ -70,6 +76,21 @@ def _deed(random: Random) -> Action:
     if kind == "drain":
         whom, how = random.choice(WORKERS), {"seconds": random.choice((20.0, 60.0, 200.0))}
     return Action(round(random.uniform(5, 300), 3), kind, whom, how)
+
+
+def _offer(random: Random) -> Action:
+    """What an administrator does to the queues of a cluster; a hub's that is drained takes all back from workers."""
+    at, kind = round(random.uniform(0, 250), 3), random.choice(("offer", "offer", "split", "drain"))
+    if kind == "split":
+        return Action(at, kind, random.choice(WORKERS), {"quota": list(random.choice(((1, 3), (3, 1), (4, 0))))})
+    if kind == "drain":
+        return Action(at, kind, HUB, {"seconds": random.choice((5.0, 30.0))})
+    how = {
+        "pods": random.randint(0, 4),
+        "policy": random.choice(("None", "None", "Hold", "HoldAndDrain")),
+        "flavor": random.choice((*FLAVORS, TAINTED)),
+    }
+    return Action(at, kind, random.choice(CLUSTERS), how)
 
 
 def _fault(random: Random) -> Action:
@@ -167,6 +188,22 @@ def _drained(random: Random) -> list[Action]:
     return [Action(round(at, 3), "recreate", name, job), *away]
 
 
+def _crowded(random: Random) -> list[Action]:
+    """More is asked for than workers have, or than the hub gives, while one worker may take nobody."""
+    at = random.uniform(5, 60)
+    jobs = [
+        _job(random, dispatched=True, nodes=random.choice((1, 2, 3, 3)), seconds=random.choice((60, 150)), deadline=0)
+        for _ in JOBS
+    ]
+    quota = list(random.choice(((8, 0), (12, 0), (3, 5), (12, 2))))
+    return [
+        Action(round(at, 3), "split", HUB, {"quota": quota}),
+        *(Action(round(at + random.uniform(0, 20), 3), "recreate", *one) for one in zip(JOBS, jobs, strict=True)),
+        *(Action(round(at, 3), "drain", worker, {"seconds": 60.0}) for worker in WORKERS if random.random() < 0.3),
+        *(_offer(random)._replace(at=round(at + random.uniform(0, 60), 3)) for _ in range(3)),
+    ]
+
+
 THEMES: dict[str, Callable[[Random], list[Action]]] = {
     "moved unseen": _moved_unseen,
     "lost worker": _lost_worker,
@@ -176,4 +213,5 @@ THEMES: dict[str, Callable[[Random], list[Action]]] = {
     "cut while it runs": _cut_while_it_runs,
     "began anew": _began_anew,
     "drained": _drained,
+    "crowded": _crowded,
 }

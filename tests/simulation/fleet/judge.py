@@ -20,13 +20,14 @@ from tests.simulation import settled
 from tests.simulation.apiserver import TRAINJOBS
 from tests.simulation.fleet import workload as wl
 from tests.simulation.fleet.breaking import HEALS, Health
-from tests.simulation.fleet.history import HUB, WORKERS
+from tests.simulation.fleet.history import CLUSTERS, HUB, WORKERS
 from tests.simulation.fleet.kept import judge_logs
 from tests.simulation.fleet.memory import judge_memory
 from tests.simulation.fleet.truth import Truth
 from tests.simulation.judge import Violation
 from tests.simulation.people import NAMESPACE
 from tests.simulation.settled import end_of
+from trainplane.kube.resource import Key
 from trainplane.kube.testing.verbs import collection_of
 from trainplane.resources import PODS
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from tests.simulation.fleet.hubserver import HubServer
     from tests.simulation.fleet.multikueue import MultiKueue
     from tests.simulation.loop import VirtualLoop
-    from trainplane.kube.resource import Key
     from trainplane.kube.testing.storage import Change, Tree
     from trainplane.kube.testing.verbs import Asking
 
@@ -117,12 +117,12 @@ class FleetJudge:
     async def look(self) -> None:
         """Judge what the view says now."""
         server = self.view
-        if not self._may_ask():
+        if not self.may_ask():
             return
-        is_new = self._loop.time() - server.began < NOTICED
+        is_new = self.is_new()
         found = await server.ask(f"namespaces/{NAMESPACE}/trainjobs")
         if found is None:
-            if self._may_ask() and not is_new:
+            if self.may_ask() and not is_new:
                 self.broken("the view answers", "it does not list TrainJobs")
             return
         shown = {one["metadata"]["name"]: one for one in found["items"]}
@@ -130,9 +130,17 @@ class FleetJudge:
             if self.truth.still_for(key.name) > SEEN:
                 self._judge_view(key, job, shown.get(key.name), is_new=is_new)
 
-    def _may_ask(self) -> bool:
+    def may_ask(self) -> bool:
         """Return whether the view must answer."""
         return self.view.runs and self.health.is_well(HUB)
+
+    def is_new(self) -> bool:
+        """Return whether the hub server has just started, and need not know everything."""
+        return self._loop.time() - self.view.began < NOTICED
+
+    def job(self, name: str) -> Tree | None:
+        """Return a TrainJob of the hub."""
+        return self.clusters[HUB].server.find(TRAINJOBS, Key(NAMESPACE, name))
 
     def _judge_view(self, key: Key, job: Tree, shown: Tree | None, *, is_new: bool) -> None:
         if shown is None or shown["metadata"]["uid"] != job["metadata"]["uid"]:
@@ -149,9 +157,9 @@ class FleetJudge:
         problem = status.get("problem") or ""
         if worker and self.health.cut_for(worker) > NOTICED and worker not in problem:
             self.broken("the view says what it does not know", f"{key} is on {worker}, which is cut off: {status}")
-        concerned = WORKERS if self.truth.is_dispatched(job) and not worker else (worker or HUB,)
-        if not all(self.health.is_well(name) for name in (*concerned, HUB)):
-            return  # one that waits may have had its pods on any of them until now
+        concerned = (HUB, expected["cluster"]) if expected["cluster"] else CLUSTERS  # from which pods are not gone yet
+        if not all(self.health.is_well(name) for name in concerned):
+            return
         if any(self._is_in_doubt(name) for name in WORKERS if name != worker):
             return  # another worker may have had it, and what ended there meanwhile is not seen yet
         if problem:

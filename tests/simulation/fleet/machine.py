@@ -18,7 +18,9 @@ import msgspec
 
 from tests.simulation.apiserver import JOBSETS, TRAINJOBS
 from tests.simulation.engines import QUICK
+from tests.simulation.fleet import offers
 from tests.simulation.fleet import workload as wl
+from tests.simulation.fleet.asked import ask
 from tests.simulation.fleet.breaking import delay, hush, severed
 from tests.simulation.fleet.cluster import Cluster
 from tests.simulation.fleet.history import CLUSTERS, DELAYS, FAULTS, HUB, WORKERS
@@ -26,8 +28,10 @@ from tests.simulation.fleet.hubserver import HubServer, unsocketed
 from tests.simulation.fleet.judge import FleetJudge
 from tests.simulation.fleet.multikueue import MultiKueue
 from tests.simulation.judge import PROMPT
+from tests.simulation.kueue import FLAVORS
 from tests.simulation.machine import LEAST_CALM, NOTICED, SETTLED, Outcome, apart, play
 from tests.simulation.people import MULTIKUEUE, NAMESPACE, People
+from tests.simulation.settled import end_of
 from trainplane.kube.resource import Key
 from trainplane.resources import WORKLOADS
 
@@ -43,6 +47,8 @@ if TYPE_CHECKING:
 
 SAMPLE_SECONDS = 10.0
 """Between two looks at the hub's view."""
+ASKED_AFTER = (1.0, 5.0, 20.0)
+"""Seconds within which somebody asks why a job waits, from when something about that changed."""
 
 
 def run(history: History) -> Outcome:
@@ -92,6 +98,11 @@ class Fleet:
         self._chance = apart(source)
         self._unsocketed = unsocketed(apart(source))
         self._tasks: set[asyncio.Task[None]] = set()
+        self._wondering = apart(source)
+        self._asked: set[str] = set()
+        """Jobs of which somebody is about to ask why they wait."""
+        for cluster in self.clusters.values():
+            cluster.server.storage.listeners.append(self._wonder)
 
     async def run(self) -> None:
         """Let the history happen."""
@@ -128,6 +139,26 @@ class Fleet:
         while True:
             await asyncio.sleep(SAMPLE_SECONDS)
             await self.judge.look()
+
+    def _wonder(self, change: Change, _: str) -> None:
+        """Let somebody ask why a job waits, soon after something changed by which that is told."""
+        name, one = "", change.after
+        if change.collection == wl.COLLECTION and one is not None and not wl.says(one, wl.FINISHED):
+            name = change.key.name.split("-")[1]
+        elif change.collection == offers.COLLECTION and self._waiting():
+            name = self._wondering.choice(self._waiting())
+        if name and name not in self._asked:
+            self._asked.add(name)
+            self._spawn(self._ask(name, self._wondering.choice(ASKED_AFTER) * self._wondering.random()))
+
+    def _waiting(self) -> list[str]:
+        jobs = self.hub.server.storage.objects.get(TRAINJOBS, {})
+        return sorted(key.name for key, job in jobs.items() if job["spec"].get("suspend") and end_of(job) is None)
+
+    async def _ask(self, name: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self._asked.discard(name)
+        await ask(self.judge, name)
 
     def _begin(self, action: Action) -> None:
         self._spawn(self._happen(action))
@@ -190,6 +221,12 @@ class Fleet:
         self.clusters[worker].queue.drain(drained=True)
         await asyncio.sleep(how["seconds"])
         self.clusters[worker].queue.drain(drained=False)
+
+    async def _offer(self, whom: str, how: Tree) -> None:
+        self.clusters[whom].spare.offer(**how)
+
+    async def _split(self, worker: str, how: Tree) -> None:
+        self.clusters[worker].queue.offer(dict(zip(FLAVORS, how["quota"], strict=True)))
 
     # -- what breaks of operators
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from tests.simulation.fleet.planted_pending import PENDING
 from tests.simulation.planting import Planted, around, later, returns
 from trainplane.hub import placement, workers
 from trainplane.hub.apiserver import view
@@ -119,6 +120,8 @@ FLEET: Final = (
     ),
     Planted("what a worker tells is not heard", hearing.Hearing, "told", _only_by_itself),
     Planted("what a worker tells is not kept", hearing.Hearing, "keep", returns(None)),
+    # -- why a job waits
+    *PENDING,
 )
 
 FOUND: Final = Path(__file__).with_name("found.json")

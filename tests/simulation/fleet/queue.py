@@ -9,7 +9,9 @@ objects here, and all that it knows:
   that names it from when that is there; a TrainJob that names none that is there does not run.
 
 One that is deactivated is evicted. One that Kueue made and somebody deletes stays until its TrainJob has stopped. A
-queue that is drained (`stopPolicy: HoldAndDrain`) evicts all and admits nobody.
+queue that is drained (`stopPolicy: HoldAndDrain`) evicts all and admits nobody. What was evicted is queued again at
+once if it was preempted, else when what evicted it has passed (`Requeued`). The ClusterQueue is an object too
+(`offers`): its spec as administrators have it, its status as Kueue counts.
 """
 
 from __future__ import annotations
@@ -18,20 +20,31 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tests.simulation.apiserver import TRAINJOBS
+from tests.simulation.fleet import offers
 from tests.simulation.fleet import workload as wl
+from tests.simulation.jobset import condition
 from tests.simulation.kueue import Kueue, Workload, flavor_of, is_active
 from tests.simulation.people import MULTIKUEUE, QUEUE_LABEL
 from tests.simulation.settled import end_of
 from trainplane.api import names
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.storage import key_of
-from trainplane.resources import WORKLOADS
+from trainplane.resources import CLUSTER_QUEUES, WORKLOADS
 
 if TYPE_CHECKING:
     from random import Random
 
     from tests.simulation.apiserver import ApiServer
     from trainplane.kube.testing.storage import Change, Tree
+
+
+PREEMPTED, STOPPED = "Preempted", "ClusterQueueStopped"
+AGAIN = {
+    "Deactivated": ("Reactivated", "The workload was reactivated"),
+    "AdmissionCheck": ("BackoffFinished", "The workload backoff was finished"),
+    STOPPED: ("ClusterQueueRestarted", "The ClusterQueue was restarted after being stopped"),
+}
+"""What Kueue says of a Workload that it queues again, by what evicted it."""
 
 
 class Queue(Kueue):
@@ -63,18 +76,23 @@ class Queue(Kueue):
 
     def used(self, flavor: str = "") -> int:
         """Return how many pods of the quota are reserved, of a flavor or of all."""
-        holders = [one for one in self._all() if wl.flavor_in(one) and flavor in {"", wl.flavor_in(one)}]
+        holders = [one for one in self.all() if wl.flavor_in(one) and flavor in {"", wl.flavor_in(one)}]
         return sum(map(wl.pods_in, holders))
+
+    def takes(self, pods: int) -> bool:
+        """Return whether it would admit so many pods now."""
+        return not self.is_drained and any(self.used(one) + pods <= quota for one, quota in self.quota.items())
 
     def evict(self, name: str) -> None:
         """Take the quota from a TrainJob: a preemption."""
-        for one in self._all():
+        for one in self.all():
             if one["metadata"]["name"].startswith(f"trainjob-{name}-") and wl.flavor_in(one):
-                self._evict(one, "Preempted")
+                self._evict(one, PREEMPTED)
 
     def drain(self, *, drained: bool) -> None:
         """Evict all and admit nobody, or admit again."""
         self.is_drained = drained
+        self.publish()
         self._news.set()
 
     def delete(self, key: Key) -> None:
@@ -89,7 +107,27 @@ class Queue(Kueue):
         self._server.storage.writer = "kueue"
         self._server.storage.delete(wl.COLLECTION, key_of(one))
 
-    def _all(self) -> list[Tree]:
+    def offer(self, quota: dict[str, int]) -> None:
+        """Give each flavor so many pods."""
+        super().offer(quota)
+        self.publish()
+
+    def publish(self) -> None:
+        """Write the ClusterQueue as it stands."""
+        self._server.put(CLUSTER_QUEUES, self._object(), "kueue")
+
+    def is_published(self) -> bool:
+        """Return whether the ClusterQueue says what is so: what a Workload gives back is counted a moment later."""
+        found = self._server.find(offers.COLLECTION, Key("", wl.CLUSTER_QUEUE))
+        return found is not None and found["status"] == self._object()["status"]
+
+    def _object(self) -> Tree:
+        used = {flavor: self.used(flavor) for flavor in self.quota}
+        policy = "HoldAndDrain" if self.is_drained else "None"
+        return offers.cluster_queue(wl.CLUSTER_QUEUE, self.quota, used, policy=policy, is_hub=self.is_hub)
+
+    def all(self) -> list[Tree]:
+        """Return the Workloads that are there."""
         return list(self._server.storage.objects.get(wl.COLLECTION, {}).values())
 
     def _put(self, workload: Tree) -> None:
@@ -106,11 +144,12 @@ class Queue(Kueue):
             await self._news.wait()
             self._news.clear()
             await asyncio.sleep(self._random.uniform(0.02, 0.6))
-            for one in self._all():
+            for one in self.all():
                 self._schedule(one)
             for key, job in list(self._server.storage.objects.get(TRAINJOBS, {}).items()):
                 if QUEUE_LABEL in (job["metadata"].get("labels") or {}):
                     await self._look(key, job)
+            self.publish()
 
     def _schedule(self, one: Tree) -> None:
         """Reserve, admit or evict, as a Workload stands."""
@@ -121,10 +160,12 @@ class Queue(Kueue):
         elif not one["spec"]["active"]:
             if not wl.says(one, wl.EVICTED):
                 self._evict(one, "Deactivated")
+        elif not wl.flavor_in(one) and wl.denies(one, wl.REQUEUED):
+            self._requeue(one)
         elif not wl.flavor_in(one):
             self._reserve(one)
         elif self.is_drained:
-            self._evict(one, "ClusterQueueStopped")
+            self._evict(one, STOPPED)
         elif wl.check_of(one) == wl.RETRY:
             self._evict(one, "AdmissionCheck")
         elif wl.check_of(one) in {"", wl.READY} and not wl.says(one, wl.ADMITTED):
@@ -137,12 +178,32 @@ class Queue(Kueue):
         for flavor, quota in self.quota.items():
             if self.used(flavor) + wl.pods_in(one) <= quota:
                 now = self._stamp()
-                after = wl.with_status(one, admission=wl.assigned(flavor))
+                after = wl.with_status(one, admission=wl.assigned(flavor, wl.pods_in(one)))
                 after = wl.told(after, wl.RESERVED, "QuotaReserved", f"Quota reserved in {flavor}", now)
                 if wl.says(one, wl.EVICTED):
                     after = wl.told(after, wl.EVICTED, "QuotaReserved", "Previously: evicted", now, value=False)
                 self._put(after)
                 return
+        self._put(wl.told(one, wl.RESERVED, "Pending", self._shortage(one), self._stamp(), value=False))
+
+    def _shortage(self, one: Tree) -> str:
+        """Return what Kueue says of a Workload that fits no flavor."""
+        pods, said = wl.pods_in(one), []
+        for flavor, quota in self.quota.items():
+            of = f"for pods in flavor {flavor}"
+            if pods > quota:
+                request = f"previously considered podsets requests (0) + current podset request ({pods})"
+                said.append(f"insufficient quota {of}, {request} > maximum capacity ({quota})")
+            else:
+                said.append(f"insufficient unused quota {of}, {pods + self.used(flavor) - quota} more needed")
+        return f"couldn't assign flavors to pod set node: {', '.join(said)}"
+
+    def _requeue(self, one: Tree) -> None:
+        """Queue a Workload again when what evicted it has passed."""
+        reason = (condition(one, wl.REQUEUED) or {})["reason"]
+        if one["spec"]["active"] and not (reason == STOPPED and self.is_drained):
+            again, said = AGAIN[reason]
+            self._put(wl.told(one, wl.REQUEUED, again, said, self._stamp()))
 
     def _evict(self, one: Tree, reason: str) -> None:
         """Say that a Workload is to stop; what was found out of workers is void."""
@@ -159,6 +220,9 @@ class Queue(Kueue):
             return
         now = self._stamp()
         after = wl.with_status(one, admission=None)
+        evicted = condition(one, wl.EVICTED) or {"reason": PREEMPTED, "message": ""}
+        is_queued = evicted["reason"] == PREEMPTED
+        after = wl.told(after, wl.REQUEUED, evicted["reason"], evicted["message"], now, value=is_queued)
         for kind in (wl.RESERVED, wl.ADMITTED):
             if wl.says(one, kind):
                 after = wl.told(after, kind, "Pending", "The workload is evicted", now, value=False)
@@ -177,7 +241,8 @@ class Queue(Kueue):
         one = self._workload_of(job)
         if one is None:
             if self.is_hub and end_of(job) is None:
-                self._put(wl.made_for(job))
+                made = wl.made_for(job)
+                self._put({**made, "metadata": {**made["metadata"], "creationTimestamp": self._stamp()}})
             elif not job["spec"].get("suspend") and end_of(job) is None:
                 await self._write(job, suspend=True)
         elif names.LABEL_JOB_UID not in one["metadata"]["labels"]:

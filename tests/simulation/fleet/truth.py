@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.apiserver import JOBSETS, TRAINJOBS
+from tests.simulation.fleet import offers
 from tests.simulation.fleet import workload as wl
 from tests.simulation.fleet.history import HUB
 from tests.simulation.job import goes, phase
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from trainplane.kube.testing.storage import Change, Tree
 
 _PODS = collection_of(PODS)
+_TOLD_BY = frozenset({TRAINJOBS, wl.COLLECTION, offers.COLLECTION})
 _JOBSET = "jobset.sigs.k8s.io/jobset-name"
 
 
@@ -33,6 +35,8 @@ class Truth:
         self._loop = loop
         self._changed: dict[str, float] = {}
         """When something last changed that the view shows of the TrainJobs of a name."""
+        self.changes = 0
+        """How often something changed by which it is told why a job waits."""
         for server in servers.values():
             server.storage.listeners.append(self._hears())
 
@@ -40,6 +44,7 @@ class Truth:
         def changed(change: Change, _: str) -> None:
             tree = change.after or change.before
             assert tree is not None
+            self.changes += change.collection in _TOLD_BY
             if change.collection == TRAINJOBS:
                 self._changed[change.key.name] = self._loop.time()
             elif change.collection == _PODS:
@@ -57,6 +62,12 @@ class Truth:
     def is_dispatched(job: Tree) -> bool:
         """Return whether a TrainJob of the hub is MultiKueue's."""
         return bool(job["spec"].get("managedBy") == MULTIKUEUE)
+
+    def copy_of(self, job: Tree, cluster: str) -> Tree | None:
+        """Return the Workload of a TrainJob of the hub as a cluster has it, the hub itself or a worker."""
+        if not self.is_dispatched(job):
+            return None
+        return self._servers[cluster].find(wl.COLLECTION, Key(NAMESPACE, wl.made_for(job)["metadata"]["name"]))
 
     def workload_of(self, cluster: str, pod: Tree) -> str:
         """Return the Workload of the copy that a pod on a worker is of; empty if it is of none that is there."""
@@ -85,7 +96,7 @@ class Truth:
             pods = self._alive(HUB, name)
             state = "Suspended" if job["spec"].get("suspend") else "Running" if any(map(_ready, pods)) else "Starting"
             return _shown(HUB, end[0] if end else state, pods)
-        workload = self._servers[HUB].find(wl.COLLECTION, Key(NAMESPACE, wl.made_for(job)["metadata"]["name"]))
+        workload = self.copy_of(job, HUB)
         where = "" if workload is None else wl.cluster_of(workload)
         elsewhere = [one for one in self._servers if one != where and self._alive(one, name)]
         pods = self._alive(where, name) if where else []

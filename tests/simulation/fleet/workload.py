@@ -21,10 +21,19 @@ ORIGIN = "multikueue"
 CHECK = "training-fleet"
 """The admission check of the hub's queue: MultiKueue's."""
 
+CLUSTER_QUEUE = "training"
+"""The ClusterQueue of each cluster that all Workloads are in."""
+
 PENDING, READY, RETRY = "Pending", "Ready", "Retry"
 RESERVED, ADMITTED, EVICTED, FINISHED = "QuotaReserved", "Admitted", "Evicted", "Finished"
+REQUEUED = "Requeued"
+"""False after an eviction, until what evicted it has passed."""
 DEACTIVATE = "DeactivationTarget"
 """On a worker: that the hub evicted it."""
+
+
+TEMPLATE: Tree = {"spec": {"containers": [{"name": "node", "resources": {}}]}}
+"""What of a pod's template matters here."""
 
 
 def made_for(job: Tree) -> Tree:
@@ -44,7 +53,7 @@ def made_for(job: Tree) -> Tree:
         "spec": {
             "queueName": meta["labels"][QUEUE_LABEL],
             "active": True,
-            "podSets": [{"name": "node", "count": job["spec"]["trainer"]["numNodes"]}],
+            "podSets": [{"name": "node", "count": job["spec"]["trainer"]["numNodes"], "template": TEMPLATE}],
         },
         "status": {"admissionChecks": [{"name": CHECK, "state": PENDING, "message": ""}]},
     }
@@ -66,6 +75,11 @@ def adopted(workload: Tree, job: Tree) -> Tree:
     meta = workload["metadata"]
     labels = {**meta["labels"], names.LABEL_JOB_UID: job["metadata"]["uid"]}
     return {**workload, "metadata": {**meta, "labels": labels, "ownerReferences": [owner(job)]}}
+
+
+def denies(workload: Tree, kind: str) -> bool:
+    """Return whether a condition is False; one that is not there is neither."""
+    return (condition(workload, kind) or {}).get("status") == "False"
 
 
 def says(workload: Tree, kind: str) -> bool:
@@ -124,9 +138,10 @@ def flavor_in(workload: Tree) -> str:
     return ""
 
 
-def assigned(flavor: str) -> Tree:
+def assigned(flavor: str, pods: int) -> Tree:
     """Return what a Workload's status says of its quota."""
-    return {"podSetAssignments": [{"name": "node", "flavors": {"pods": flavor}}]}
+    share = {"name": "node", "count": pods, "flavors": {"pods": flavor}, "resourceUsage": {"pods": str(pods)}}
+    return {"clusterQueue": CLUSTER_QUEUE, "podSetAssignments": [share]}
 
 
 def pods_in(workload: Tree) -> int:

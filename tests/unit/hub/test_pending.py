@@ -343,6 +343,31 @@ def test_a_flavor_that_does_not_match() -> None:
     assert codes(explain(World(flavors=[flavor(nodeTaints=[taint])]).facts())) == ["NoMatchingFlavor"]
 
 
+def test_a_flavor_that_is_too_small_is_no_obstacle_where_another_is_only_in_use() -> None:
+    amounts = {"small": {GPU: "2"}, "big": {GPU: "8"}}
+    holding = (holder("other", "3", flavor="big"), holder("tiny", "1", flavor="small"))
+    world = World(flavors=[flavor("small"), flavor("big")], more={"holding": holding})
+    world.cluster_queues = [cluster_queue(flavors=amounts, used="1")]
+    reserved = world.queue["status"]["flavorsReservation"]
+    reserved.append({"name": "big", "resources": [{"name": GPU, "total": "3"}]})
+    answer = explain(world.facts())
+    assert [(cause.code, cause.blocks) for cause in answer.causes] == [("QuotaInUse", True), ("ExceedsQuota", False)]
+    assert "5 are free" in answer.summary
+    assert "more below" not in answer.summary
+    assert "never starts" not in answer.to_text()
+    assert [one.flavor for one in answer.holders] == ["big"]
+
+
+def test_a_flavor_that_does_not_match_is_no_obstacle_where_another_is_only_in_use() -> None:
+    taint = {"key": "team", "value": "other", "effect": "NoSchedule"}
+    world = World(flavors=[flavor("a", nodeTaints=[taint]), flavor("b")])
+    world.cluster_queues = [cluster_queue(flavors={"a": {GPU: "8"}, "b": {GPU: "8"}})]
+    reserved = world.queue["status"]["flavorsReservation"]
+    reserved.append({"name": "b", "resources": [{"name": GPU, "total": "1"}]})
+    told = [(cause.code, cause.blocks) for cause in explain(world.facts()).causes]
+    assert told == [("QuotaInUse", True), ("NoMatchingFlavor", False)]
+
+
 def test_a_stopped_queue_and_too_much_are_both_told_and_only_another_queue_helps() -> None:
     world = World(
         local_queues=[local_queue(), local_queue("big", leads_to="big")],
@@ -397,6 +422,23 @@ def test_a_check_that_tries_again_tells_when() -> None:
 def test_admitted_and_not_started() -> None:
     told = RESERVED | {"Admitted": ("True", "Admitted", "")}
     assert codes(explain(World(workload=workload(conditions=told)).facts())) == ["NotStarted"]
+
+
+@pytest.mark.parametrize("checks", [[], [{"name": "mk", "state": "Pending", "message": "Reset to Pending"}]])
+def test_what_was_evicted_and_has_not_stopped_is_not_about_to_start(checks: list[Tree]) -> None:
+    told = RESERVED | {"Admitted": ("True", "Admitted", ""), "Evicted": ("True", "Preempted", "for a higher priority")}
+    answer = explain(World(workload=workload(conditions=told, admissionChecks=checks)).facts())
+    assert codes(answer) == ["Stopping"]
+    assert answer.summary == "Kueue evicted it, and it has not stopped yet: for a higher priority."
+    assert answer.suggestions == ()
+
+
+def test_deactivated_and_not_stopped_yet_are_both_told() -> None:
+    told = RESERVED | {"Evicted": ("True", "Deactivated", "The workload is deactivated")}
+    world = World(workload=workload(conditions=told))
+    assert world.workload is not None
+    world.workload["spec"]["active"] = False
+    assert codes(explain(world.facts())) == ["Deactivated", "Stopping"]
 
 
 # --- any facts

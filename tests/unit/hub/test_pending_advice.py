@@ -18,6 +18,7 @@ from tests.unit.hub.pending_world import (
     check,
     cluster_queue,
     codes,
+    flavor,
     holder,
     job,
     kinds,
@@ -141,6 +142,65 @@ def test_a_hub_passes_on_what_its_workers_say() -> None:
     assert (first.fits, [cause.code for cause in first.answer.causes]) == (False, ["QuotaInUse"])
     assert (second.fits, second.answer.causes[0].code) == (None, "WorkerUnreachable")
     assert answer.suggestions[0].num_nodes == 2, "worker1 has room for two nodes"
+
+
+@pytest.mark.parametrize(
+    "worker",
+    [
+        {"cluster_queues": [cluster_queue(used="4", stopPolicy="HoldAndDrain")]},
+        {"cluster_queues": [cluster_queue(used="4")], "local_queues": [local_queue(stopPolicy="Hold")]},
+        {"cluster_queues": [cluster_queue(used="4", namespaceSelector={"matchLabels": {"x": "y"}})]},
+        {
+            "cluster_queues": [cluster_queue(used="4", queueingStrategy="StrictFIFO")],
+            "others": [workload("first", pod_set(count=9))],
+        },
+    ],
+)
+def test_fewer_nodes_help_only_where_a_worker_admits(worker: Tree) -> None:
+    assert "FewerNodes" not in kinds(explain(hub(**worker).facts()))
+
+
+def test_fewer_nodes_are_not_advised_while_no_worker_can_be_asked() -> None:
+    world = hub()
+    world.more["workers"] = {"worker1": "worker worker1 cannot be reached: no route"}
+    world.workload = workload()
+    world.use("4")
+    answer = explain(world.facts())
+    assert codes(answer) == ["QuotaInUse"]
+    assert kinds(answer) == ["Wait"]
+
+
+@pytest.mark.parametrize(
+    ("there", "helps"),
+    [
+        (cluster_queue("big", {"a": {GPU: "64"}}), True),
+        (cluster_queue("big", {"a": {GPU: "64"}}, stopPolicy="Hold"), False),
+        (cluster_queue("big", {"a": {GPU: "2"}}), False),
+        (cluster_queue("big", {"b": {GPU: "64"}}), False),
+        (cluster_queue("other", {"a": {GPU: "64"}}), False),
+    ],
+)
+def test_another_queue_of_a_hub_helps_if_a_worker_has_room_in_its_own(there: Tree, helps: bool) -> None:
+    queues = [local_queue(), local_queue("big", leads_to="big")]
+    world = hub(
+        local_queues=queues,
+        cluster_queues=[cluster_queue(used="8"), there],
+        flavors=[flavor(), flavor("b", nodeTaints=[{"key": "team", "effect": "NoSchedule"}])],
+    )
+    world.local_queues = queues
+    checks = {"admissionChecks": [{"name": "mk"}]}
+    world.cluster_queues.append(cluster_queue("big", {"a": {GPU: "64"}}, admissionChecksStrategy=checks))
+    assert ("OtherQueue" in kinds(explain(world.facts()))) is helps
+
+
+def test_a_worker_that_takes_it_back_has_no_room_for_it() -> None:
+    evicted = {"Evicted": ("True", "ClusterQueueStopped", "The ClusterQueue is stopped")}
+    (first, _) = explain(hub(workload=workload(conditions=RESERVED | evicted)).facts()).clusters
+    assert (first.fits, [cause.code for cause in first.answer.causes]) == (False, ["Stopping"])
+    taken = workload(conditions=evicted)
+    taken["spec"]["active"] = False
+    (first, _) = explain(hub(workload=taken).facts()).clusters
+    assert (first.fits, first.answer.causes[0].code) == (False, "Deactivated")
 
 
 def test_a_worker_that_was_not_asked_may_have_room() -> None:

@@ -30,9 +30,11 @@ def suggestions(
 ) -> tuple[Suggestion, ...]:
     """Return what would let the job start, what would do so now first.
 
-    `workers` are the same job before the queues of the workers it may go to; with none the job runs on this cluster.
-    Unless the job's own queue `admits`, only another queue helps.
+    `workers` are the same job before the queues of the workers it may go to, as far as they could be read; those that
+    admit nothing do not count. Without any asked (`Facts.workers`) the job is taken to run on this cluster. Unless the
+    job's own queue `admits`, only another queue helps.
     """
+    workers = [one for one in workers if _admits(one.facts, one.facts.local_queue or {}, one.queue)]
     found = [*_other_queues(case)]
     if admits:
         found = [*_fewer_nodes(case, workers), *found, *_other_clusters(case, answers), *_patience(case)]
@@ -41,7 +43,8 @@ def suggestions(
 
 def holders(case: Assessment) -> tuple[Holder, ...]:
     """Return who has the quota that is lacking, jobs of the asker's namespace by name, the others summed up."""
-    wanted = list(dict.fromkeys(each.of for each in case.assignment.shortfalls if each.lack == "Quota"))
+    lacking = [each for each in case.assignment.shortfalls if not each.spared]
+    wanted = list(dict.fromkeys(each.of for each in lacking if each.lack == "Quota"))
     found: list[Holder] = []
     for of in wanted:
         others: dict[str, list[tuple[Tree, Quantity]]] = {}
@@ -66,14 +69,17 @@ def holders(case: Assessment) -> tuple[Holder, ...]:
 def _fewer_nodes(case: Assessment, workers: Sequence[Assessment]) -> Iterable[Suggestion]:
     if case.trainer is None or case.trainer.count <= 1 or case.newcomer_waits():
         return
-    offset = _offset(case)
+    offset, sends = _offset(case), bool(case.facts.workers)
 
     def fits(count: int) -> bool:
-        here = case.takes(count) and (bool(case.facts.workers) or case.carries(count))
-        return here and (not workers or any(w.takes(count) and w.carries(count) for w in workers))
+        if not sends:
+            return case.takes(count) and case.carries(count)
+        return case.takes(count) and any(
+            w.takes(count) and w.carries(count) and not w.newcomer_waits() for w in workers
+        )
 
     def ever(count: int) -> bool:
-        return case.takes(count, idle=True) and (not workers or any(w.takes(count, idle=True) for w in workers))
+        return case.takes(count, idle=True) and (not sends or any(w.takes(count, idle=True) for w in workers))
 
     if fits(case.trainer.count):
         return
@@ -113,10 +119,34 @@ def _other_queues(case: Assessment) -> Iterable[Suggestion]:
             continue
         other = Assessment(facts, queue)
         sends = dispatching_check(facts, queue) is not None
-        usable = _admits(facts, local, queue) and sends == remote and not other.newcomer_waits()
-        if usable and other.assignment.fits:
+        usable = sends == remote and _has_room(other, local) and (not sends or _reaches_room(case, other, name))
+        if usable:
             what = f"LocalQueue {name} (ClusterQueue {other.name}) has room for it."
             yield Suggestion("OtherQueue", what, label_queue(facts.job, name), now=True, queue=name)
+
+
+def _has_room(case: Assessment, local: Tree) -> bool:
+    """Return whether the job would be admitted at once by the way of a LocalQueue."""
+    return _admits(case.facts, local, case.queue) and not case.newcomer_waits() and case.assignment.fits
+
+
+def _reaches_room(case: Assessment, other: Assessment, name: str) -> bool:
+    """Return whether a worker has room in its LocalQueue of a name, as far as is known.
+
+    Nothing is, and the hub's word has to do, where no workers were asked, or where the other queue sends jobs by
+    another check: only workers of the job's own were asked.
+    """
+    facts, namespace = case.facts, case.facts.job["metadata"]["namespace"]
+    if not facts.workers or dispatching_check(facts, other.queue) is not dispatching_check(facts, case.queue):
+        return True
+    for worker in facts.workers.values():
+        local = None if isinstance(worker, str) else worker.find_local_queue(namespace, name)
+        if isinstance(worker, str) or local is None:
+            continue
+        queue = named(worker.cluster_queues, trees.get(local, "spec", "clusterQueue"))
+        if queue is not None and _has_room(Assessment(worker, queue), local):
+            return True
+    return False
 
 
 def _other_clusters(case: Assessment, answers: Sequence[ClusterAnswer]) -> Iterable[Suggestion]:

@@ -44,6 +44,7 @@ Code: TypeAlias = Literal[
     "NextInLine",
     "AdmissionCheck",
     "NotStarted",
+    "Stopping",
     "PodsReadyTimeout",
     "NoNodeFits",
     "TooFewNodes",

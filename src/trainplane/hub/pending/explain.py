@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trainplane.hub.kinds import JobKind
-    from trainplane.hub.pending.answer import State
+    from trainplane.hub.pending.answer import Code, State
     from trainplane.hub.pending.flavors import Shortfall
     from trainplane.hub.workers import Workers
     from trainplane.kube.client import Client
@@ -176,6 +176,8 @@ def _short(case: Assessment, short: Shortfall) -> Cause:
     """Tell one shortfall."""
     queue = f"ClusterQueue {case.name}"
     where = f"{queue}: flavor {short.flavor}"
+    if short.spared:
+        return _spared(short, where)
     if short.lack == "Uncovered":
         what = f"It asks for {short.need} {short.resource}, and {queue} has no quota of {short.resource} at all."
         do = f"Ask for none, use another queue, or the admin adds {short.resource} to the ClusterQueue."
@@ -197,6 +199,20 @@ def _short(case: Assessment, short: Shortfall) -> Cause:
         f"{short.used} of the queue's {short.nominal} are used."
     )
     return Cause("QuotaInUse", f"{where}, {short.resource}", what, _PATIENCE, quota=short)
+
+
+def _spared(short: Shortfall, where: str) -> Cause:
+    """Tell of a flavor that cannot serve the job, while another can."""
+    do = "Nothing: another flavor of the queue can serve it."
+    if short.lack == "Mismatch":
+        what = f"It cannot use flavor {short.flavor}: {short.detail}."
+        return Cause("NoMatchingFlavor", where, what, do, blocks=False, quota=short)
+    most = f"no more than {short.potential} of its {short.resource} can ever be had, and it needs {short.need}"
+    if short.lack == "Quota":
+        most = f"{max(ZERO, short.available)} of its {short.resource} are free, and it needs {short.need}"
+    code: Code = "ExceedsQuota" if short.lack == "Limit" else "QuotaInUse"
+    what = f"Flavor {short.flavor} does not serve it: {most}."
+    return Cause(code, f"{where}, {short.resource}", what, do, blocks=False, quota=short)
 
 
 def _nodes(facts: Facts) -> list[Cause]:

@@ -7,7 +7,7 @@ little quota is noted, the first that fits is taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from trainplane.api.quantity import ZERO, Quantity
@@ -49,6 +49,8 @@ class Shortfall:
     nominal: Quantity = ZERO
     borrowing_limit: Quantity | None = None
     detail: str = ""
+    spared: bool = False
+    """Another flavor may serve the pod set when others give back quota: this one need not."""
 
     @property
     def of(self) -> FlavorResource:
@@ -93,8 +95,8 @@ def assign(queue: Tree, node: QuotaNode, flavors: Mapping[str, Tree], needs: Ite
                 for pod_set in pod_sets:
                     given[pod_set.name] = tuple(dict.fromkeys((*given.get(pod_set.name, ()), found)))
             else:
-                shortfalls += found
                 hopeful = {each.flavor for each in found} - {each.flavor for each in found if each.lack != "Quota"}
+                shortfalls += [replace(each, spared=bool(hopeful) and each.flavor not in hopeful) for each in found]
                 never = never or not hopeful
         if shortfalls:
             return Assignment(usage, given, tuple(shortfalls), never)

@@ -39,7 +39,7 @@ def causes_of_job(facts: Facts) -> list[Cause]:
     """Return what the job and its Workload themselves say."""
     job, workload = facts.job, facts.workload
     if facts.cluster is not None:
-        return _held_back(facts) if workload else []
+        return _copy(facts, workload) if workload else []
     if workload is None:
         return _no_workload(facts)
     causes = [*_no_runtime(facts), *_managed_by(facts)]
@@ -53,6 +53,14 @@ def causes_of_job(facts: Facts) -> list[Cause]:
         what, do = _gated(job, gates)
         causes.append(Cause("Gated", "metadata.annotations[kueue.x-k8s.io/admission-gated-by]", what, do))
     return causes + _held_back(facts)
+
+
+def _copy(facts: Facts, workload: Tree) -> list[Cause]:
+    """Return what a worker's copy of the Workload says; it is the hub's to take away, not people's to switch on."""
+    if trees.get(workload, "spec", "active") is not False:
+        return _held_back(facts)
+    what = f"Its Workload there is deactivated: {sentence(message_of(workload, EVICTED) or 'it is being taken back')}"
+    return [Cause("Deactivated", f"Workload {_name(workload)}: spec.active", what, "Wait until MultiKueue removes it.")]
 
 
 def _gated(job: Tree, gates: tuple[str, ...]) -> tuple[str, str]:
@@ -97,6 +105,8 @@ def causes_of_queues(facts: Facts) -> list[Cause]:
 def causes_after_quota(facts: Facts) -> list[Cause]:
     """Return what a job still waits for that has its quota."""
     workload = facts.workload or {}
+    if holds(workload, EVICTED):
+        return [_stopping(facts, workload)]
     causes = []
     for check in trees.get(workload, "status", "admissionChecks") or ():
         state = check.get("state") or "Pending"
@@ -107,6 +117,16 @@ def causes_after_quota(facts: Facts) -> list[Cause]:
         do = "If that lasts more than seconds, read Kueue's log: the API server refuses Kueue's change of the job."
         causes.append(Cause("NotStarted", kind_of(facts.job).field("suspend"), what, do))
     return causes
+
+
+def _stopping(facts: Facts, workload: Tree) -> Cause:
+    """Tell that a job is being stopped: Kueue evicts first, and takes the quota back when no Job is active any more."""
+    said = sentence(message_of(workload, EVICTED) or str((condition(workload, EVICTED) or {}).get("reason") or ""))
+    what = f"Kueue evicted it, and it has not stopped yet: {said}"
+    do = "Wait: it gives its quota back, and is queued again if it may be, when none of its pods is active any more."
+    if facts.workers:
+        do += " A worker that cannot be reached has to be back for that."
+    return Cause("Stopping", f"Workload {_name(workload)}: Evicted", what, do)
 
 
 def _no_workload(facts: Facts) -> list[Cause]:
