@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def save(cluster: Cluster, path: Path) -> None:
     """Write what etcd holds now to a file, as `etcdctl snapshot save` does; nobody is disturbed."""
-    parts = [json.loads(line)["result"] for line in etcd.ask(cluster, "/v3/maintenance/snapshot", {}).splitlines()]
+    parts = [
+        json.loads(line)["result"] for line in etcd.ask(cluster.sandbox, "/v3/maintenance/snapshot", {}).splitlines()
+    ]
     path.write_bytes(b"".join(base64.b64decode(part.get("blob", "")) for part in parts))
 
 

@@ -12,7 +12,7 @@ from lab.errors import LabError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lab.cluster import Cluster
+    from lab.sandbox import Sandbox
 
 _ADDRESS, _PORT = "127.0.0.1", 2379
 CLIENT = f"http://{_ADDRESS}:{_PORT}"
@@ -47,9 +47,9 @@ def membership() -> list[str]:
     return [f"--name={_MEMBER}", f"--initial-cluster={_MEMBER}={_PEER}", f"--initial-advertise-peer-urls={_PEER}"]
 
 
-def ask(cluster: Cluster, path: str, body: dict[str, Any]) -> bytes:
-    """Send a request to etcd's JSON gateway; return its answer, of a stream one line for each message."""
-    with cluster.sandbox.entered():
+def ask(sandbox: Sandbox, path: str, body: dict[str, Any]) -> bytes:
+    """Send a request to the etcd of a sandbox, as JSON; return its answer, of a stream one line for each message."""
+    with sandbox.entered():
         connection = http.client.HTTPConnection(_ADDRESS, _PORT, timeout=30)
         connection.connect()
     try:

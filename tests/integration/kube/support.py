@@ -70,4 +70,4 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, s
 
 def compact(cluster: Cluster, revision: str) -> None:
     """Make etcd forget everything before a revision, as the API server does every five minutes."""
-    etcd.ask(cluster, "/v3/kv/compaction", {"revision": revision, "physical": True})
+    etcd.ask(cluster.sandbox, "/v3/kv/compaction", {"revision": revision, "physical": True})

@@ -31,7 +31,7 @@ PENDING: Final = (
         "what is being stopped is about to start",
         explain,
         "causes_after_quota",
-        around(explain.causes_after_quota, _forgets_evictions),
+        around(state.causes_after_quota, _forgets_evictions),
     ),
     Planted(
         "a flavor that is too small stands for all",
