@@ -10,10 +10,8 @@ import pytest
 import trainplane
 from tests.conformance.mutation.fault import Fault
 from tests.conformance.mutation.faults import FAULTS
-from tests.conformance.mutation.known import FOUND_BY, noted
+from tests.conformance.mutation.known import noted
 from tests.conformance.mutation.plant import Garden, PlantError, changes
-from tests.conformance.mutation.relevance import by_relevance
-from tests.conformance.written import WRITTEN
 from trainplane.api import names
 from trainplane.api.names import pod_hostname
 from trainplane.render.demand import quantities
@@ -101,20 +99,8 @@ def test_every_fault_fits_the_source_and_has_an_id_of_its_own() -> None:
     assert len({one.id for one in FAULTS}) == len(FAULTS) >= 100
 
 
-def test_of_every_fault_it_is_known_which_case_finds_it_and_that_is_asked_first() -> None:
-    assert list(FOUND_BY) == [one.id for one in FAULTS]
-    assert [by_relevance(one)[0][0].id for one in FAULTS] == [found["case"] for found in FOUND_BY.values()]
-
-
 def test_what_a_run_found_is_noted_in_the_order_of_faults() -> None:
     first, second = FAULTS[0].id, FAULTS[1].id
     a, b = ({"case": name, "place": "verdict code"} for name in "ab")
     rows: list[dict[str, Any]] = [{"fault": second, **b, "seconds": 1.5}, {"fault": first}, {"fault": "gone", **b}]
     assert list(noted({"gone": a, first: a}, rows).items()) == [(first, a), (second, b)]
-
-
-@pytest.mark.parametrize("one", FAULTS[::20], ids=str)
-def test_every_case_is_asked_of_a_fault_once(one: Fault) -> None:
-    cases = [case for batch in by_relevance(one) for case in batch]
-    assert {case.id for case in WRITTEN} <= {case.id for case in cases}
-    assert len({case.id for case in cases}) == len(cases)

@@ -125,7 +125,7 @@ def _stopping(facts: Facts, workload: Tree) -> Cause:
     what = f"Kueue evicted it, and it has not stopped yet: {said}"
     do = "Wait: it gives its quota back, and is queued again if it may be, when none of its pods is active any more."
     if facts.workers:
-        do += " A worker that cannot be reached has to be back for that."
+        do += " If the worker that runs it cannot be reached, this may take until it is back."
     return Cause("Stopping", f"Workload {_name(workload)}: Evicted", what, do)
 
 
