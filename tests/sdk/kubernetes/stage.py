@@ -34,8 +34,11 @@ WAITING = "while [ ! -e /tmp/go ]; do sleep 0.1; done"
 """A training that goes on when the test says so."""
 
 
-def runtime(name: str, program: str, *, kind: str = "TrainingRuntime", **pod: Any) -> Tree:
-    """Return a runtime that runs a shell program; `pod` adds to its pod's spec, `container` to its container."""
+def runtime(name: str, program: str, *, kind: str = "TrainingRuntime", backoff: int = 0, **pod: Any) -> Tree:
+    """Return a runtime that runs a shell program; `pod` adds to its pod's spec, `container` to its container.
+
+    Its Job fails after more than `backoff` failures: those of a container that its kubelet starts again count too.
+    """
     container = {
         "name": "node",
         "image": image("python"),
@@ -48,7 +51,7 @@ def runtime(name: str, program: str, *, kind: str = "TrainingRuntime", **pod: An
         "name": "node",
         "template": {
             "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-            "spec": {"backoffLimit": 0, "template": {"spec": spec}},
+            "spec": {"backoffLimit": backoff, "template": {"spec": spec}},
         },
     }
     return {

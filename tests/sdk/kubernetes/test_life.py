@@ -74,10 +74,7 @@ async def test_large_code_is_there_once_and_goes_with_its_job(stage: Stage, tmp_
 
 
 async def test_a_fault_is_told_when_the_pods_that_had_it_are_gone(stage: Stage) -> None:
-    crashing = runtime("crashes", "echo the disk is full; exit 7", restartPolicy="OnFailure")
-    job = crashing["spec"]["template"]["spec"]["replicatedJobs"][0]
-    job["template"]["spec"]["backoffLimit"] = 2
-    stage.apply(crashing)
+    stage.apply(runtime("crashes", "echo the disk is full; exit 7", backoff=2, restartPolicy="OnFailure"))
     client = AsyncTrainerClient(backend=stage.backend)
     await stage.backend.submit(train_job("crashes", "crashes"))
     with pytest.raises(JobFailedError) as caught:

@@ -75,7 +75,7 @@ async def test_a_container_that_restarts_prints_on(stage: Stage) -> None:
         "volumes": [{"name": "shared", "emptyDir": {}}],
         "container": {"volumeMounts": [{"name": "shared", "mountPath": "/shared"}]},
     }
-    stage.apply(runtime("shell", FAILS_ONCE, **shared))
+    stage.apply(runtime("shell", FAILS_ONCE, backoff=3, **shared))
     await stage.backend.submit(train_job("again"))
     expected = [*(f"first {number}" for number in range(1, 41)), *(f"second {number}" for number in range(1, 6))]
     found: list[LogLine] = []
