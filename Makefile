@@ -279,7 +279,7 @@ bench-life: engines ## whole lives of jobs with JobSet and Kueue, ours and the r
 	$(PYTEST) -p lab.pytest_plugin --suite bench-life benchmarks/life
 
 .PHONY: bench-kube
-bench-kube: engines ## the controller runtime, kopf and the reference over 8,000 jobs (FULL=1: 100,000)
+bench-kube: engines ## the controller runtime, kopf and the reference over 4,000 jobs (FULL=1: 100,000)
 	$(PYTEST) -p lab.pytest_plugin --suite bench-kube benchmarks/kube
 
 .PHONY: grants

@@ -1,8 +1,8 @@
 """`make bench-kube`: our controller runtime, kopf and the reference over the same objects on one real API server.
 
-One run, one machine, one after the other. Each pays for its start: the CPU time of its process from its first moment
-until every object was looked at. What counts is what ours has to the others' (`benchmarks.judge`), so a slow machine
-makes no goal easier, and a slowdown of ours by 1.3 is found.
+One run, one machine; ours and the reference take turns, kopf has one, for its is long. Each pays for its start: the CPU
+time of its process from its first moment until every object was looked at. What counts is what ours has to the others'
+(`benchmarks.judge`), so a slow machine makes no goal easier, and a slowdown of ours by 1.3 is found.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.judge import Goal, Run, faults
+from benchmarks.judge import Goal, Run, faults, spread
 from lab import jobset, reference
 from lab.cluster import Cluster
 from lab.paths import REPOSITORY
@@ -28,17 +28,19 @@ if TYPE_CHECKING:
 
     from tests.suite import SuiteReport
 
-JOBS = int(os.environ.get("BENCH_KUBE_JOBS", sized(8_000, full=100_000, small=4_000)))
+JOBS = int(os.environ.get("BENCH_KUBE_JOBS", sized(4_000, full=100_000)))
+TURNS = 3
+"""A machine that others use has slow moments, in which CPU time is up to half as much again: the median has none."""
 KOPF_JOBS = min(8_000, JOBS)
 """kopf sees eight namespaces at most: 200,000 objects would take it ten minutes."""
 UPDATES = 2_000
 GOALS = (
-    Goal("ours_to_kopf_cpu", "cpu_us", "kopf", usual=0.065),
-    Goal("ours_to_reference_cpu", "cpu_us", "reference", usual=sized(0.31, full=0.5)),
-    Goal("ours_to_reference_rss", "rss_mb", "reference", usual=sized(0.32, full=0.4)),
+    Goal("ours_to_kopf_cpu", "cpu_us", "kopf", usual=sized(0.105, full=0.065)),
+    Goal("ours_to_reference_cpu", "cpu_us", "reference", usual=sized(0.42, full=0.5)),
+    Goal("ours_to_reference_rss", "rss_mb", "reference", usual=sized(0.4, full=0.4)),
 )
-"""What ours has to the others'. `usual` is the worse of two runs, one of them on a quiet machine, and a little more; at
-full size it is not measured yet by this bench, in which all pay for their start."""
+"""What ours has to the others'. `usual` is of two runs with 4,000 TrainJobs; with 8,000, where starts weigh less, it is
+0.3, 0.3 and 0.06. At full size it is not measured yet by this bench, in which all pay for their start."""
 GOAL_OBJECT_KB = 5.0
 """Memory for an object, beyond what the process has before the first: a TrainJob of the bench is 4 KB of text."""
 GOAL_STALL_MS = 100
@@ -115,21 +117,40 @@ def _settled(process: Process, *, quiet: float = 3.0, seconds: float = 900.0, sh
     pytest.fail("the measured process never came to rest")
 
 
-@pytest.mark.timeout(2400)
-def test_ours(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
-    result = loaded.folder / "ours.json"
-    slowness = _slowness()
-    command = [sys.executable, f"{_HERE}/ours.py", str(loaded.kubeconfig), str(result), str(JOBS)]
-    process = loaded.start("ours", command, _PATH)
-    wait_for("ours", result.exists, seconds=600, log=loaded.log("ours"))
+def _begin(cluster: Cluster, turn: int, runs: list[Run]) -> tuple[Process, Path]:
+    """Start ours, wait until it has looked at every object, and note what that took."""
+    result = cluster.folder / f"ours-{turn}.json"
+    command = [sys.executable, f"{_HERE}/ours.py", str(cluster.kubeconfig), str(result), str(JOBS)]
+    process = cluster.start(f"ours-{turn}", command, _PATH)
+    wait_for("ours", result.exists, seconds=600, log=cluster.log(f"ours-{turn}"))
     cold = json.loads(result.read_text())
     assert (cold["trainjobs"], cold["jobsets"]) == (JOBS, JOBS)
-    objects = 2 * JOBS
-    start, cpu = cold["begin"]["cpu_s"], cold["worked"]["cpu_s"] - cold["begin"]["cpu_s"]
-    kilobytes = (cold["worked"]["rss_mb"] - cold["begin"]["rss_mb"]) * 1024 / objects
-    runs.append(Run("ours", 0, {"cpu_us": (start + cpu) / objects * 1e6, "rss_mb": cold["worked"]["rss_mb"]}))
+    start, cpu = _costs(cold)
+    runs.append(Run("ours", turn, {"cpu_us": (start + cpu) / (2 * JOBS) * 1e6, "rss_mb": cold["worked"]["rss_mb"]}))
     # Where kopf has fewer objects, its start weighs more on each: so does ours beside it.
-    runs.append(Run("ours_beside_kopf", 0, {"cpu_us": (start / (2 * KOPF_JOBS) + cpu / objects) * 1e6}))
+    runs.append(Run("ours_beside_kopf", turn, {"cpu_us": (start / KOPF_JOBS + cpu / JOBS) / 2 * 1e6}))
+    return process, result
+
+
+def _costs(cold: dict[str, Any]) -> tuple[float, float]:
+    """Return the CPU seconds of a start, and of the objects after it."""
+    start: float = cold["begin"]["cpu_s"]
+    return start, cold["worked"]["cpu_s"] - start
+
+
+def _end(process: Process) -> None:
+    process.signal(15)
+    assert process.wait_gone(30)
+
+
+@pytest.mark.timeout(2400)
+def test_ours(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
+    slowness = _slowness()
+    process, result = _begin(loaded, 0, runs)
+    cold = json.loads(result.read_text())
+    objects = 2 * JOBS
+    start, cpu = _costs(cold)
+    kilobytes = (cold["worked"]["rss_mb"] - cold["begin"]["rss_mb"]) * 1024 / objects
     sync_cpu = cold["synced"]["cpu_s"] - cold["begin"]["cpu_s"]
     work_seconds = cold["worked"]["monotonic"] - cold["synced"]["monotonic"]
     suffix = f"{JOBS // 1000}k"
@@ -148,8 +169,7 @@ def test_ours(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     before = process.cpu_seconds()
     _update(loaded, UPDATES)
     after = _settled(process)
-    process.signal(15)
-    assert process.wait_gone(30)
+    _end(process)
     end = json.loads(result.read_text())["end"]
     report.figure("cpu_us_per_update", (after - before) / UPDATES * 1e6)
     report.figure("steady_stall_ms", end["stall_ms"])
@@ -176,7 +196,7 @@ def test_kopf_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> N
     command = [sys.executable, "-m", "kopf", "run", "--quiet", *spaces, f"{_HERE}/kopf_noop.py"]
     process = loaded.start("kopf", command, {**_PATH, "KUBECONFIG": str(loaded.kubeconfig)})
     each = _settled(process, quiet=5.0) / (2 * KOPF_JOBS) * 1e6
-    runs.append(Run("kopf", 0, {"cpu_us": each}))
+    runs += [Run("kopf", turn, {"cpu_us": each}) for turn in range(TURNS)]
     report.figure("kopf_cpu_us_per_object", each)
     report.figure(f"kopf_rss_mb_{KOPF_JOBS // 1000}k", process.rss_mb())
     process.signal(9)
@@ -185,14 +205,19 @@ def test_kopf_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> N
 @pytest.mark.timeout(1200)
 def test_the_references_restart_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     reference.install(loaded, qps=5000, with_crds=False)
-    process = loaded.engines()["reference"].process
+    _look(loaded, loaded.engines()["reference"].process, 0, runs)
+    for turn in range(1, TURNS):
+        _end(_begin(loaded, turn, runs)[0])
+        _look(loaded, loaded.revive("reference"), turn, runs)
+    report.figure("reference_rss_mb", spread(runs, "reference", "rss_mb").median)
+    report.figure("reference_cpu_us_per_object", spread(runs, "reference", "cpu_us").median)
+
+
+def _look(cluster: Cluster, process: Process, turn: int, runs: list[Run]) -> None:
+    """Note what the reference takes until it has looked at every object, and end it."""
     cpu = _settled(process)
-    measured = {"cpu_us": cpu / (2 * JOBS) * 1e6, "rss_mb": process.rss_mb()}
-    runs.append(Run("reference", 0, measured))
-    report.figure("reference_rss_mb", measured["rss_mb"])
-    report.figure("reference_peak_rss_mb", process.peak_rss_mb())
-    report.figure("reference_cpu_us_per_object", measured["cpu_us"])
-    loaded.kill("reference")
+    runs.append(Run("reference", turn, {"cpu_us": cpu / (2 * JOBS) * 1e6, "rss_mb": process.rss_mb()}))
+    cluster.kill("reference")
 
 
 def test_ours_reaches_its_goals_against_both(report: SuiteReport, runs: list[Run]) -> None:
@@ -201,4 +226,5 @@ def test_ours_reaches_its_goals_against_both(report: SuiteReport, runs: list[Run
         ratio = goal.ratio(runs, ours)
         assert ratio is not None
         report.figure(goal.name, ratio.median)
+        report.row(goal=goal.name, least=round(ratio.least, 3), most=round(ratio.most, 3))
     assert not faults([against_kopf], runs, "ours_beside_kopf") + faults(against_reference, runs)

@@ -18,7 +18,7 @@ from trainplane.kube import (
     relist,
     store,
 )
-from trainplane.kube.errors import InternalServerError
+from trainplane.kube.errors import GoneError, InternalServerError
 from trainplane.operator import apply
 from trainplane.operator import main as root
 
@@ -75,7 +75,10 @@ def _gives_up(original: Any, self: Any, key: Any, error: Exception) -> str:
 
 
 def _resumes_for_ever(original: Any, self: Any, error: Any) -> float:
+    """Ask again for a version that is gone, after waits that grow: without these a history costs a minute."""
     resume = self._may_resume
+    if isinstance(error, GoneError):
+        self._may_resume = False
     wait = original(self, error)
     self._may_resume = resume
     return float(wait)
