@@ -37,6 +37,11 @@ QUOTA = 4
 COUNTS = {"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 
+def of_the_first(pods: int) -> dict[str, int]:
+    """Return quota by flavor: so many pods of the first, and none of the others."""
+    return dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: pods}
+
+
 @dataclass
 class Workload:
     """What Kueue knows of a TrainJob."""
@@ -65,7 +70,7 @@ class Kueue:
         self._serial = 0
         self.workloads: dict[str, Workload] = {}
         """By the TrainJob's uid."""
-        self.quota = dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: QUOTA}
+        self.quota = of_the_first(QUOTA)
         """Pods that each flavor has, in the order in which they are tried."""
         self._sent: set[str] = set()
         """TrainJobs that another cluster has, by uid."""

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.jobset import JOBSET
+from tests.simulation.kueue import COUNTS
 from tests.simulation.people import QUEUE_LABEL
 
 if TYPE_CHECKING:
@@ -90,8 +91,7 @@ def queued(name: str, pods: int) -> Tree:
 
 def counted(active: int) -> Tree:
     """Return what an operator says of a TrainJob with so many active Jobs."""
-    counts = {"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": active, "suspended": 0}
-    return {"jobsStatus": [counts]}
+    return {"jobsStatus": [{**COUNTS, "active": active}]}
 
 
 def ended(kind: str, now: str) -> Tree:

@@ -56,10 +56,7 @@ class Writing:
         rows = 0
         descriptor = fl.FlightDescriptor.for_path(self._dataset, part)
         with ExitStack() as streams:
-            ways = [
-                streams.enter_context(_Stream(self._line.access, where, descriptor, first.schema))
-                for where in self._line.places(descriptor)
-            ]
+            ways = [self._way(streams, where, descriptor, first.schema) for where in self._line.places(descriptor)]
             for batch in chain([first], upcoming):
                 rows += batch.num_rows
                 for way in ways:
@@ -88,6 +85,13 @@ class Writing:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _way(self, streams: ExitStack, location: str, descriptor: Any, schema: Any) -> _Stream:
+        """Begin a part at a worker; its stream, and after it its connection, end with `streams`."""
+        access = self._line.access
+        client = streams.enter_context(access.connect(location))
+        options = access.options(_SECONDS)
+        return streams.enter_context(_Stream(client, f"the worker at {location}", descriptor, schema, options))
+
 
 class _Stream:
     """A part on its way to one worker; given up if it is left before the worker's receipt.
@@ -96,11 +100,10 @@ class _Stream:
     looks the same however it came about.
     """
 
-    def __init__(self, access: Access, location: str, descriptor: Any, schema: Any) -> None:
-        self._whom = f"the worker at {location}"
-        self._client = access.connect(location)
+    def __init__(self, client: Any, whom: str, descriptor: Any, schema: Any, options: Any) -> None:
+        self._whom = whom
         with self._asking():
-            self._writer, self._answers = self._client.do_put(descriptor, schema, access.options(_SECONDS))
+            self._writer, self._answers = client.do_put(descriptor, schema, options)
         self._finished = False
 
     def write(self, batch: Any) -> None:
@@ -131,7 +134,8 @@ class _Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._client, suppress(*_TROUBLE):
-            if not self._finished:
-                self._writer.write_metadata(wire.GIVEN_UP)
-                self._writer.close()
+        if self._finished:
+            return
+        with suppress(*_TROUBLE):
+            self._writer.write_metadata(wire.GIVEN_UP)
+            self._writer.close()

@@ -53,5 +53,5 @@ def _workload(workload: Tree) -> Tree:
         "check": wl.check_of(workload),
         "cluster": wl.cluster_of(workload),
         "nominated": sorted(status.get("nominatedClusterNames") or ()) if wl.RESERVED in told else [],
-        "goes": "deletionTimestamp" in workload["metadata"],
+        "goes": wl.goes(workload),
     }

@@ -10,7 +10,7 @@ from tests.simulation.fleet import offers
 from tests.simulation.fleet.queue import Queue
 from tests.simulation.history import REPLICAS
 from tests.simulation.judge import Judge, Violation
-from tests.simulation.kueue import FLAVORS
+from tests.simulation.kueue import of_the_first
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.simulation.machine import apart
 from tests.simulation.people import NAMESPACE, install_runtimes
@@ -46,7 +46,7 @@ class Cluster:
             for one in REPLICAS[:replicas]
         ]
         is_hub = number == 0
-        quota = dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: HUB_QUOTA if is_hub else WORKER_QUOTA}
+        quota = of_the_first(HUB_QUOTA if is_hub else WORKER_QUOTA)
         self.queue = Queue(self.server, apart(source), quota, is_hub=is_hub)
         self.spare = offers.Spare(self.server, is_hub)
         acting, chance = apart(source), apart(source)

@@ -20,13 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 from lab import trainplane
 from lab.fleet import CHECK, Fleet
 from lab.processes import wait_for
+from tests.simulation.fleet import workload as wl
 from tests.simulation.fleet.abstract import cluster_state, job_of
 from tests.simulation.fleet.history import CLUSTERS, HUB, WORKERS
 from tests.simulation.fleet.replay import replay_fleet
 from tests.simulation.fleet.scripts import CUT_OFF, FLEETS, OFFERED
-from tests.simulation.kueue import FLAVORS
+from tests.simulation.fleet.verbs import FleetVerbs
+from tests.simulation.kueue import FLAVORS, of_the_first
 from tests.simulation.people import RUNTIME_SPECS, runtime
-from tests.simulation.playing import QUEUE, counted, ended, keep, queued
+from tests.simulation.playing import QUEUE, keep, queued
 from tests.simulation.recorder import ABREAST, RECORDED
 from tests.simulation.stage import Stage, play, quota_of, resource_flavor, stamp
 
@@ -87,7 +89,7 @@ def record_all(fleet: Fleet, expected: Mapping[str, Sequence[Noted]]) -> dict[st
     }
 
 
-class _FleetStage:
+class _FleetStage(FleetVerbs):
     """A script's namespace and queue on each cluster; this is the operator of all."""
 
     def __init__(self, fleet: Fleet, stages: Mapping[str, Stage]) -> None:
@@ -100,7 +102,7 @@ class _FleetStage:
             stage.add_queue(resourceGroups=_quota(OFFERED[name]), **checks)
         for name, stage in stages.items():
             path = f"{stage.kueue}/namespaces/{stage.namespace}/localqueues/{QUEUE}"
-            wait_for(f"the queue on {name}", lambda: _is_active(stage.send("GET", path)), seconds=READY_SECONDS)  # noqa: B023 called at once
+            _wait_until(f"the queue on {name}", stage, path, active=True)
 
     def state(self) -> Tree:
         """Return how everything stands."""
@@ -115,48 +117,19 @@ class _FleetStage:
         """Create a TrainJob at the hub."""
         self._hub.send("POST", self._hub.jobs, queued(name, pods))
 
-    def recreate(self, name: str, pods: int) -> None:
-        """Delete a TrainJob at the hub, and create another of its name at once."""
-        self.delete(name)
-        self.create(name, pods)
+    def drop_job(self, name: str, cluster: str) -> bool:
+        """Delete a TrainJob on a cluster."""
+        return self._stages[cluster].may("DELETE", f"{self._stages[cluster].jobs}/{name}")
 
-    def delete(self, name: str) -> None:
-        """Delete a TrainJob at the hub."""
-        self.drop_job(name, HUB)
-
-    def suspend(self, name: str) -> bool:
-        """Hold a TrainJob back at the hub."""
-        return self._hub.may("PATCH", f"{self._hub.jobs}/{name}", {"spec": {"suspend": True}})
-
-    def resume(self, name: str) -> bool:
-        """Let a TrainJob run at the hub."""
-        return self._hub.may("PATCH", f"{self._hub.jobs}/{name}", {"spec": {"suspend": False}})
-
-    def count(self, name: str, worker: str, active: int) -> bool:
-        """Count Jobs of a copy as active."""
-        return self._status(name, worker, counted(active))
-
-    def finish(self, name: str, worker: str, kind: str) -> bool:
-        """End a copy."""
-        return self._status(name, worker, ended(kind, stamp()))
-
-    def say(self, name: str, kind: str) -> bool:
-        """Say something of a TrainJob at the hub."""
-        return self._status(name, HUB, {"conditions": ended(kind, stamp())["conditions"]})
-
-    def _status(self, name: str, cluster: str, status: Tree) -> bool:
+    def _change(self, name: str, cluster: str, part: str, fields: Tree) -> bool:
         stage = self._stages[cluster]
-        return stage.may("PATCH", f"{stage.jobs}/{name}/status", {"status": status})
+        path = f"{stage.jobs}/{name}"
+        return stage.may("PATCH", f"{path}/status" if part == "status" else path, {part: fields})
+
+    def _stamp(self) -> str:
+        return stamp()
 
     # -- administrators
-
-    def deactivate(self, name: str) -> None:
-        """Let the hub's Workload have no quota."""
-        self._activate(name, active=False)
-
-    def activate(self, name: str) -> None:
-        """Let it have some again."""
-        self._activate(name, active=True)
 
     def _activate(self, name: str, *, active: bool) -> None:
         for one in self._hub.workloads():
@@ -175,10 +148,6 @@ class _FleetStage:
         """Let it admit again."""
         self._stages[cluster].change_queue(stopPolicy="None")
 
-    def drop_job(self, name: str, cluster: str) -> bool:
-        """Delete a TrainJob on a cluster."""
-        return self._stages[cluster].may("DELETE", f"{self._stages[cluster].jobs}/{name}")
-
     def drop_workload(self, name: str, cluster: str) -> None:
         """Delete the Workload of a TrainJob on a cluster."""
         stage = self._stages[cluster]
@@ -194,9 +163,7 @@ class _FleetStage:
         self._fleet.mislead(self._fleet.workers[number])
         self._cut_at = time.monotonic()
         path = f"{self._hub.kueue}/multikueueclusters/worker{number + 1}"
-        wait_for(
-            f"the hub to miss {worker}", lambda: not _is_active(self._hub.send("GET", path)), seconds=READY_SECONDS
-        )
+        _wait_until(f"the hub to miss {worker}", self._hub, path, active=False)
 
     def mend(self, _: str) -> None:
         """Let MultiKueue reach it again."""
@@ -209,12 +176,12 @@ class _FleetStage:
 
 
 def _quota(pods: int) -> list[Tree]:
-    return quota_of(dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: pods})
+    return quota_of(of_the_first(pods))
 
 
-def _is_active(tree: Tree) -> bool:
-    conditions: Any = (tree.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Active" and one["status"] == "True" for one in conditions)
+def _wait_until(what: str, stage: Stage, path: str, *, active: bool) -> None:
+    """Wait until Kueue says of an object that it is active, or that it is not."""
+    wait_for(what, lambda: wl.says(stage.send("GET", path), "Active") is active, seconds=READY_SECONDS)
 
 
 def _renamed(workload: Tree) -> Tree:

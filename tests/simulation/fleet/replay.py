@@ -15,10 +15,10 @@ from tests.simulation.fleet.history import CLUSTERS, HUB, WORKERS
 from tests.simulation.fleet.multikueue import LOST_SECONDS, SWEEP_SECONDS, MultiKueue
 from tests.simulation.fleet.queue import Queue
 from tests.simulation.fleet.scripts import OFFERED
-from tests.simulation.kueue import FLAVORS
+from tests.simulation.fleet.verbs import FleetVerbs
+from tests.simulation.kueue import of_the_first
 from tests.simulation.loop import VirtualClock
 from tests.simulation.people import NAMESPACE, train_job
-from tests.simulation.playing import counted, ended
 from tests.simulation.replay import Virtual, play
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.storage import key_of
@@ -42,7 +42,7 @@ def replay_fleet(steps: Sequence[Step], seed: int) -> list[Noted]:
         return play(virtual, _FleetStage(virtual), steps)
 
 
-class _FleetStage:
+class _FleetStage(FleetVerbs):
     """Kueue on three clusters, garbage collectors, and MultiKueue between them; the script is all operators."""
 
     def __init__(self, virtual: Virtual) -> None:
@@ -54,7 +54,7 @@ class _FleetStage:
             record = Record(now=VirtualClock(virtual.loop).now, revision=first, compacted=first - 1)
             server = self._servers[name] = ApiServer(record)
             Engines(server, virtual.loop, virtual.random, None)
-            self._queues[name] = Queue(server, virtual.random, _quota(OFFERED[name]), is_hub=name == HUB)
+            self._queues[name] = Queue(server, virtual.random, of_the_first(OFFERED[name]), is_hub=name == HUB)
         workers = {name: self._servers[name] for name in WORKERS}
         self._multikueue = MultiKueue(self._servers[HUB], workers, virtual.loop, virtual.random)
         self._cuts: dict[str, Any] = {}
@@ -74,36 +74,16 @@ class _FleetStage:
         told = {"runtime": "torch", "nodes": pods, "seconds": 1, "codes": [0], "dispatched": True}
         self._servers[HUB].put(TRAIN_JOBS, train_job(name, told), "user")
 
-    def recreate(self, name: str, pods: int) -> None:
-        """Delete a TrainJob at the hub, and create another of its name at once."""
-        self.delete(name)
-        self.create(name, pods)
+    def drop_job(self, name: str, cluster: str) -> bool:
+        """Delete a TrainJob on a cluster."""
+        key, server = Key(NAMESPACE, name), self._servers[cluster]
+        if server.find(TRAINJOBS, key) is None:
+            return False
+        server.storage.writer = "user"
+        server.storage.delete(TRAINJOBS, key)
+        return True
 
-    def delete(self, name: str) -> None:
-        """Delete a TrainJob at the hub."""
-        self.drop_job(name, HUB)
-
-    def suspend(self, name: str) -> bool:
-        """Hold a TrainJob back at the hub."""
-        return self._change(name, HUB, "spec", suspend=True)
-
-    def resume(self, name: str) -> bool:
-        """Let a TrainJob run at the hub."""
-        return self._change(name, HUB, "spec", suspend=False)
-
-    def count(self, name: str, worker: str, active: int) -> bool:
-        """Count Jobs of a copy as active."""
-        return self._change(name, worker, "status", **counted(active))
-
-    def finish(self, name: str, worker: str, kind: str) -> bool:
-        """End a copy."""
-        return self._change(name, worker, "status", **ended(kind, self._stamp()))
-
-    def say(self, name: str, kind: str) -> bool:
-        """Say something of a TrainJob at the hub."""
-        return self._change(name, HUB, "status", conditions=ended(kind, self._stamp())["conditions"])
-
-    def _change(self, name: str, cluster: str, part: str, **fields: Any) -> bool:
+    def _change(self, name: str, cluster: str, part: str, fields: Tree) -> bool:
         found = self._servers[cluster].find(TRAINJOBS, Key(NAMESPACE, name))
         if found is None:
             return False
@@ -115,14 +95,6 @@ class _FleetStage:
 
     # -- administrators
 
-    def deactivate(self, name: str) -> None:
-        """Let the hub's Workload have no quota."""
-        self._activate(name, active=False)
-
-    def activate(self, name: str) -> None:
-        """Let it have some again."""
-        self._activate(name, active=True)
-
     def _activate(self, name: str, *, active: bool) -> None:
         for one in self._all(HUB, wl.COLLECTION):
             if job_of(one) == name:
@@ -130,7 +102,7 @@ class _FleetStage:
 
     def offer(self, cluster: str, pods: int) -> None:
         """Give a cluster's queue so much quota."""
-        self._queues[cluster].offer(_quota(pods))
+        self._queues[cluster].offer(of_the_first(pods))
 
     def drain(self, cluster: str) -> None:
         """Let a cluster's queue evict all."""
@@ -139,15 +111,6 @@ class _FleetStage:
     def fill(self, cluster: str) -> None:
         """Let it admit again."""
         self._queues[cluster].drain(drained=False)
-
-    def drop_job(self, name: str, cluster: str) -> bool:
-        """Delete a TrainJob on a cluster."""
-        key, server = Key(NAMESPACE, name), self._servers[cluster]
-        if server.find(TRAINJOBS, key) is None:
-            return False
-        server.storage.writer = "user"
-        server.storage.delete(TRAINJOBS, key)
-        return True
 
     def drop_workload(self, name: str, cluster: str) -> None:
         """Delete the Workload of a TrainJob on a cluster."""
@@ -172,7 +135,3 @@ class _FleetStage:
 
     def _all(self, cluster: str, collection: Any) -> list[Tree]:
         return list(self._servers[cluster].storage.objects.get(collection, {}).values())
-
-
-def _quota(pods: int) -> dict[str, int]:
-    return dict.fromkeys(FLAVORS, 0) | {FLAVORS[0]: pods}

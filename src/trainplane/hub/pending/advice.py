@@ -140,8 +140,7 @@ def _reaches_room(case: Assessment, other: Assessment, name: str) -> bool:
     if not facts.workers or dispatching_check(facts, other.queue) is not dispatching_check(facts, case.queue):
         return True
     for worker in facts.workers.values():
-        local = None if isinstance(worker, str) else worker.find_local_queue(namespace, name)
-        if isinstance(worker, str) or local is None:
+        if isinstance(worker, str) or (local := worker.find_local_queue(namespace, name)) is None:
             continue
         queue = named(worker.cluster_queues, trees.get(local, "spec", "clusterQueue"))
         if queue is not None and _has_room(Assessment(worker, queue), local):
