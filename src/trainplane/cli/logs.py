@@ -71,7 +71,7 @@ def command(
     All steps, in the order of time, each line with its step in front where there are several. Followed, a line waits
     for steps that may still bring an earlier one, at most 3 s for one that prints and 15 s for one that is being
     connected again; only what comes later than that is out of order. On a hub also of pods that are gone: their logs
-    are kept there.
+    are kept there. Elsewhere a warning on standard error names the nodes whose logs went with their pods.
 
     Exit code: 0, also if there are none; 2 they cannot be read.
     """

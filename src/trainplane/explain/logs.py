@@ -5,6 +5,9 @@ libraries': lines in known forms (`signatures`). The launcher's: torchrun and mp
 dozens of lines in which the error itself does not stand, but sometimes the signal that killed it.
 
 A traceback that was printed and got over is no cause: it counts only if little was said after it.
+
+Standard output and standard error come by two pipes, and whoever writes the log may take them in either order. So a
+line that tells of the end need not be the last: among the last few it counts wherever it stands.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LINES, clean_lines, tame
-from trainplane.explain.signatures import match_exception, match_line
+from trainplane.explain.signatures import complains, match_exception, match_line
 from trainplane.explain.stacks import without_stacks
 
 if TYPE_CHECKING:
@@ -105,10 +108,7 @@ def _read(tamed: list[str]) -> LogReading:
             return deeper
         near = len(spoken) - 1 - raised.place <= _AT_END or bool(raised.prefix)
         return LogReading(raised.cause, _excerpt(spoken, raised), sure=near)
-    said = _said(spoken)
-    if said:
-        return said
-    return LogReading(reported, tuple((spoken or tamed)[-MOST_LINES:]))
+    return _said(spoken) or LogReading(reported, tuple(_complaint(spoken or tamed)[-MOST_LINES:]))
 
 
 def find_telling(lines: Sequence[str], most: int) -> tuple[str, ...]:
@@ -117,6 +117,11 @@ def find_telling(lines: Sequence[str], most: int) -> tuple[str, ...]:
     body, _ = _split(tamed)
     spoken = [line for line in body if not _NOISE.search(line)]
     return tuple(clean_lines((spoken or tamed)[-most:]))
+
+
+def _backwards(lines: list[str], most: int) -> range:
+    """Return the places of the last lines, at most so many, the last one first."""
+    return range(len(lines) - 1, max(len(lines) - 1 - most, -1), -1)
 
 
 def _split(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -218,7 +223,7 @@ def _deeper(before: list[str], cause: str) -> LogReading | None:
     """Return what a library said shortly before an exception that is the consequence of something else."""
     if class_of(cause).part == "cause":
         return None
-    for place in range(len(before) - 1, max(len(before) - 1 - _BACK, -1), -1):
+    for place in _backwards(before, _BACK):
         found = match_line(before[place], last=False)
         if found and class_of(found).part == "cause":
             return LogReading(found, tuple(before[: place + 1][-MOST_LINES:]))
@@ -237,7 +242,7 @@ def _excerpt(lines: list[str], raised: _Raised) -> tuple[str, ...]:
 def _said(lines: list[str]) -> LogReading | None:
     """Return what the last lines tell in a library's words: a cause before what may follow from one."""
     found: tuple[int, str] | None = None
-    for place in range(len(lines) - 1, max(len(lines) - 1 - _BACK, -1), -1):
+    for place in _backwards(lines, _BACK):
         name = match_line(lines[place], last=place >= len(lines) - _AT_END)
         if name is None:
             continue
@@ -249,3 +254,11 @@ def _said(lines: list[str]) -> LogReading | None:
         return None
     place, name = found
     return LogReading(name, tuple(lines[: place + 1][-MOST_LINES:]), sure=place >= len(lines) - _AT_END)
+
+
+def _complaint(lines: list[str]) -> list[str]:
+    """Return lines that explain nothing up to that one of the last few which complains; all of them if none does."""
+    for place in _backwards(lines, _AT_END):
+        if complains(lines[place]):
+            return lines[: place + 1]
+    return lines

@@ -144,8 +144,7 @@ _TABLE: Final = (
     ),
     _signature(
         "NcclError",
-        r"NCCL error in",
-        r"NCCL Error \d",
+        r"NCCL [Ee]rror(?: in\b|:| \d)",
         r"NCCL WARN",
         r"nccl(?:System|Internal|Unhandled\w*|InvalidUsage)Error",
         r"DistBackendError: NCCL",
@@ -276,6 +275,9 @@ _GOT_OVER: Final = re.compile(
     r"(?i)\bre-?tr(?:y|ies|ying)\b|\btry(?:ing)? again\b|\bcaught\b(?! collective)|\bignor|\bfall(?:ing)? ?back|\bskip"
 )
 """A line that says so is no fault."""
+_COMPLAINT: Final = re.compile(
+    r"(?i)error\b|\b(?:fatal|fail(?:ed|ure)|exception|panic|abort(?:ed|ing)?|cannot|could not)\b"
+)
 
 
 def match_exception(line: str) -> str | None:
@@ -294,3 +296,8 @@ def match_line(line: str, *, last: bool) -> str | None:
         if pattern.search(line):
             return name if last or name in _HARD else None
     return None
+
+
+def complains(line: str) -> bool:
+    """Return whether a line speaks of a failure, be it in words of no library that is known here."""
+    return bool(_COMPLAINT.search(line)) and not _GOT_OVER.search(line)

@@ -47,9 +47,13 @@ class Placement:
     """Why, in a sentence for people."""
 
 
-def place(job: Tree, workload: Tree | None) -> Placement:
-    """Return where a job is, by itself and its Workload on the hub."""
-    state, cluster, reason = _judge(job, workload)
+def place(job: Tree, workload: Tree | None, former: str | None = None) -> Placement:
+    """Return where a job is, by itself and its Workload on the hub.
+
+    `former` is the worker that the Workload named last, if that is known: one that is evicted while the job ends there
+    is named no more.
+    """
+    state, cluster, reason = _judge(job, workload, former)
     metadata = job["metadata"]
     waits = state == "Waiting"
     return Placement(
@@ -90,6 +94,18 @@ def newest(workloads: Iterable[Tree]) -> Tree | None:
     return max(workloads, key=rank, default=None)
 
 
+def named_in(workload: Tree | None) -> str | None:
+    """Return the worker that a Workload names as the one that has it."""
+    name = trees.get(workload, "status", "clusterName")
+    if name:
+        return str(name)
+    for check in trees.get(workload, "status", "admissionChecks") or ():
+        found = _ADMITTED_ON.search(check.get("message") or "")
+        if found and check.get("state") == "Ready":
+            return found[1]
+    return None
+
+
 def nominated_in(workload: Tree | None) -> tuple[str, ...]:
     """Return the workers that are asked to take a Workload; nobody is without quota on the hub.
 
@@ -99,29 +115,19 @@ def nominated_in(workload: Tree | None) -> tuple[str, ...]:
     return tuple(trees.get(workload, "status", "nominatedClusterNames") or ()) if reserved else ()
 
 
-def _judge(job: Tree, workload: Tree | None) -> tuple[State, str | None, str]:
+def _judge(job: Tree, workload: Tree | None, former: str | None) -> tuple[State, str | None, str]:
     kind = kind_of(job)
     if not kind.is_dispatched(job):
         return "Local", None, f"it runs on this cluster: {kind.field('managedBy')} is {kind.managed_by(job)}"
-    cluster = _cluster(workload)
+    cluster = named_in(workload)
     end = kind.end(job)
     if end is not None:
+        cluster = cluster or former
         where = f" on {cluster}" if cluster else ""
         return "Finished", cluster, f"{end['type']}{where}: {end.get('message') or end.get('reason') or ''}"
     if cluster:
         return "Dispatched", cluster, f"admitted on {cluster}"
     return "Waiting", None, _why_waiting(job, workload)
-
-
-def _cluster(workload: Tree | None) -> str | None:
-    name = trees.get(workload, "status", "clusterName")
-    if name:
-        return str(name)
-    for check in trees.get(workload, "status", "admissionChecks") or ():
-        found = _ADMITTED_ON.search(check.get("message") or "")
-        if found and check.get("state") == "Ready":
-            return found[1]
-    return None
 
 
 def _why_waiting(job: Tree, workload: Tree | None) -> str:

@@ -12,6 +12,7 @@ longer than `hold_seconds`, and not where so much waits that some would be dropp
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import uuid
@@ -19,7 +20,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from trainplane.kube.errors import AlreadyExistsError, KubeError, NotFoundError
+from trainplane.kube.errors import AlreadyExistsError, KubeError, NotFoundError, TransportError
 from trainplane.kube.resource import EVENTS, Resource
 
 if TYPE_CHECKING:
@@ -81,8 +82,10 @@ class EventSettings:
         writers: writes under way at once; 4 keeps one slow write from holding up the rest.
         crowd_writers: the same while more than half of `waiting` waits; 16 are as fast as news comes in, also where
             an API server that is busy takes a tenth of a second for each (measured with 5,000 new objects).
-        attempts: tries of one write before it is dropped.
-        retry_seconds: wait before the second try, doubled with each.
+        attempts: tries of one write that an API server answers before it is dropped.
+        retry_seconds: wait before the second try, doubled with each up to ten of them.
+        outage_seconds: how long a write is tried that gets no answer; 180 is longer than an API server restarts,
+            and holds up only what would get none either.
         hold_seconds: how long an Event may wait for a busy time to pass; 15 is a pause that a person bears, and it
             spares a burst of a thousand new objects a quarter of its writes.
         forget_seconds: age without news after which a repeat starts a new Event; 10 minutes reads better than one
@@ -97,6 +100,7 @@ class EventSettings:
     crowd_writers: int = 16
     attempts: int = 5
     retry_seconds: float = 1.0
+    outage_seconds: float = 180.0
     hold_seconds: float = 15.0
     forget_seconds: float = 600.0
 
@@ -287,14 +291,25 @@ class EventRecorder:
             await self.clock.sleep(HOLD_STEP_SECONDS)
 
     async def _write(self, note: _Note) -> None:
-        """Send one note, again while the error says that this can help."""
-        for attempt in range(self.settings.attempts):
+        """Send one note, again while the error says that this can help.
+
+        An answer may be about this object alone, and others wait behind it: so only a few are asked for. No answer is
+        everybody's.
+        """
+        settings, began, answers = self.settings, self.clock.monotonic(), 0
+        for attempt in itertools.count():
             try:
                 note.written = await self._send(note)
             except KubeError as error:
-                if not error.retryable or attempt + 1 == self.settings.attempts:
+                pause = settings.retry_seconds * min(2**attempt, 10)
+                if isinstance(error, TransportError):
+                    gives_up = self.clock.monotonic() + pause - began > settings.outage_seconds
+                else:
+                    answers += 1
+                    gives_up = answers >= settings.attempts
+                if gives_up or not error.retryable:
                     raise
-                await self.clock.sleep(self.settings.retry_seconds * 2**attempt)
+                await self.clock.sleep(pause)
             else:
                 return
 

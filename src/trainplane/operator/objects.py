@@ -23,30 +23,27 @@ from trainplane.api import names
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
 from trainplane.lifecycle import events
-from trainplane.lifecycle.conditions import is_finished
 from trainplane.operator import ttl
 from trainplane.operator.adoption import is_elsewhere, is_patched_since, with_fixed_parts_of
 from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, BudgetError, OperatorError
 from trainplane.operator.situation import Situation
-from trainplane.operator.stores import Standing, Written
 from trainplane.render.errors import RenderError
 from trainplane.render.plugins.cache import Cache
 from trainplane.render.plugins.output import Output
 from trainplane.render.plugins.torchrun import Torchrun
 from trainplane.render.plugins.trainjobstatus import TrainJobStatus
-from trainplane.resources import JOB_SETS, TRAIN_JOBS
+from trainplane.resources import JOB_SETS
 
 if TYPE_CHECKING:
     from trainplane.api.document import Document
     from trainplane.api.trainjob import TrainJob
     from trainplane.api.tree import Tree
-    from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Key
-    from trainplane.kube.store import Store
     from trainplane.operator.apply import Writer
+    from trainplane.operator.mirrors import Mirrors
     from trainplane.operator.others import Others
     from trainplane.operator.runtimes import Runtime
     from trainplane.operator.snapshot import Snapshots
@@ -58,18 +55,13 @@ log = logging.getLogger(__name__)
 SETTLE_SECONDS: Final = 2.0
 """How long an edit of a TrainJob that is held back waits for the next one before it is applied to its JobSet."""
 
-FRESH_SECONDS: Final = 2.0
-"""How lately a mirror must have heard from the API server to be believed without a read of its own."""
-
 
 @dataclass
 class Objects:
     """Makes the objects of TrainJobs, and remembers which need no second look."""
 
-    client: Client
+    mirrors: Mirrors
     writer: Writer
-    train_jobs: Store
-    job_sets: Store
     snapshots: Snapshots
     pipeline: Pipeline
     clock: Clock
@@ -78,7 +70,7 @@ class Objects:
     def __post_init__(self) -> None:
         self._edited: dict[Key, float] = {}
         self._apply_cache = ApplyCache()
-        self._writes = Expectations(self.job_sets, self.clock)
+        self._writes = Expectations(self.mirrors.job_sets, self.clock)
         parts = (TrainJobStatus.name, Torchrun.name, Cache.name, Output.name)
         self._pipelines = {
             there: self.pipeline.without(*(name for name, has in zip(parts, there, strict=True) if not has))
@@ -118,7 +110,7 @@ class Objects:
             if waits and self._may_change_again(here, jobset):
                 return None
         rendering = self._render(here, await self._runtime(here))
-        await self._check_mirrors(here)
+        await self.mirrors.check(here)
         await self.others.make(here, rendering)
         body = rendering.jobset.tree
         if jobset is not None:
@@ -159,7 +151,7 @@ class Objects:
             return
         runtime = await self.learn(here)
         seconds = None if runtime is None else ttl.of(runtime)
-        if seconds is None or not await self.is_over(here):
+        if seconds is None or not await self.mirrors.is_over(here):
             return
         patch = {"metadata": {"uid": jobset.meta.uid}, "spec": {ttl.FIELD: seconds}}
         try:
@@ -230,12 +222,12 @@ class Objects:
         patches = here.job.view.spec.runtime_patches
         if not is_patched_since(patches, jobset.meta.creation_timestamp):
             return None
-        live = await self._live(here, jobset)
+        live = await self.mirrors.live(here.key, jobset)
         return live if is_patched_since(patches, applied_at(live, names.FIELD_MANAGER)) else None
 
     async def _stop_to_move(self, here: Situation, live: Tree, body: Tree) -> events.EventContent:
         """Suspend a JobSet that runs elsewhere than it should; it is resumed when its pods are gone."""
-        await self._check_train_job(here)
+        await self.mirrors.check_train_job(here)
         stopped = {**body, "spec": {**live["spec"], "suspend": True}}
         await self._apply(here, _at(live["metadata"]["resourceVersion"], stopped))
         return events.moved(here.key.name)
@@ -255,78 +247,24 @@ class Objects:
 
     async def _is_made_from(self, here: Situation, jobset: SeenJobSet, runtime: Runtime) -> bool:
         """Return whether a TrainJob's JobSet is just what a runtime makes of the TrainJob, suspended or not."""
+        live = await self.mirrors.find_live(here.key)
+        if live is None:
+            return False
         try:
-            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
             body = self._render(here, runtime).objects[-1].tree
-        except (NotFoundError, RenderError):
+        except RenderError:
             return False
         suspend = (live.get("spec") or {}).get("suspend", False)
         wanted = ttl.held_as_in(live, {**body, "spec": {**body["spec"], "suspend": suspend}})
         return live["metadata"]["uid"] == jobset.meta.uid and not would_change(live, wanted, names.FIELD_MANAGER)
 
-    async def _check_mirrors(self, here: Situation) -> None:
-        """See that the mirrors are not old, before a JobSet is made, stopped or resumed that may be there and run.
-
-        A follower whose watches fell silent may become the leader; what it would do was right a while ago. Of a
-        TrainJob that begins now nothing can be there, but of one in a queue the place may have changed, and nobody
-        would find it elsewhere later: a JobSet that is younger than a patch passes for made with it. A mirror that has
-        just heard from the API server is as good as a read.
-
-        Raises:
-            BehindError: they are.
-        """
-        key, jobset = here.key, here.jobset
-        if jobset is not None and jobset.suspended == here.job.view.spec.suspend:
-            return
-        if here.is_new and names.LABEL_QUEUE not in (here.meta.labels or {}):
-            return
-        await self._check_train_job(here)
-        if jobset is None and not here.is_new:
-            try:
-                await self.client.get(JOB_SETS, key.name, key.namespace, type_=Written)
-            except NotFoundError:
-                return
-            raise BehindError(f"JobSet {key} is there and was not mirrored")
-
-    def _is_fresh(self) -> bool:
-        """Return whether the mirror of TrainJobs has just heard from the API server."""
-        return self.clock.monotonic() - self.train_jobs.heard_at <= FRESH_SECONDS
-
-    async def is_over(self, here: Situation) -> bool:
-        """Return whether a TrainJob's end is told, as its mirror shows or we have just written, before its JobSet goes.
-
-        A restored backup may have the JobSet and not the TrainJob's end: a JobSet that went would be made again, for
-        nothing else says that the training is over.
-        """
-        if self._is_fresh() or not is_finished(here.job.view.status.conditions):
-            return True
-        try:
-            job = await self.client.get(TRAIN_JOBS, here.key.name, here.key.namespace, type_=Standing)
-        except NotFoundError:
-            return False
-        return job.metadata.uid == here.meta.uid and is_finished(job.status.conditions)
-
-    async def _check_train_job(self, here: Situation) -> None:
-        """Raise BehindError if a TrainJob is not as it was mirrored; its end leaves its generation as it was."""
-        key = here.key
-        if self._is_fresh():
-            return
-        try:
-            job = await self.client.get(TRAIN_JOBS, key.name, key.namespace, type_=Standing)
-        except NotFoundError:
-            raise BehindError(f"TrainJob {key} is gone") from None
-        if (job.metadata.uid, job.metadata.generation) != (here.meta.uid, here.meta.generation):
-            raise BehindError(f"TrainJob {key} is not as it was mirrored")
-        if is_finished(job.status.conditions):
-            raise BehindError(f"TrainJob {key} is over, and its mirror does not say so")
-
     async def _update(self, here: Situation, jobset: SeenJobSet, body: Tree) -> None:
         """Make a JobSet that is there as it should be."""
         version, suspend = jobset.meta.resource_version, body["spec"].get("suspend", False)
-        if not suspend and jobset.is_active and is_elsewhere(await self._live(here, jobset), body):
+        if not suspend and jobset.is_active and is_elsewhere(await self.mirrors.live(here.key, jobset), body):
             return  # its pods go first; their end is news of this key
         if jobset.suspended == suspend:
-            live = await self._live(here, jobset)
+            live = await self.mirrors.live(here.key, jobset)
             if not would_change(live, ttl.held_as_in(live, body), names.FIELD_MANAGER):
                 self._settle(here, jobset.meta)
                 return
@@ -335,24 +273,13 @@ class Objects:
             written = await self._apply(here, _at(version, ttl.held(body)))
         except (InvalidError, ForbiddenError) as refusal:
             log.info("jobset kept as it was made", extra={"jobset": str(here.key), "refusal": str(refusal)})
-            live = await self._live(here, jobset)
+            live = await self.mirrors.live(here.key, jobset)
             kept = ttl.held(with_fixed_parts_of(live, body))
             if not would_change(live, kept, names.FIELD_MANAGER):
                 self._settle(here, jobset.meta)
                 return
             written = await self._apply(here, _at(live["metadata"]["resourceVersion"], kept))
         self._settle(here, written)
-
-    async def _live(self, here: Situation, jobset: SeenJobSet) -> Tree:
-        """Return a JobSet as it is; raises BehindError if its mirror shows another."""
-        try:
-            live = await self.client.get(JOB_SETS, here.key.name, here.key.namespace)
-        except NotFoundError:
-            raise BehindError(f"JobSet {here.key} is gone") from None
-        meta = live["metadata"]
-        if (meta["uid"], meta.get("generation", 0)) != (jobset.meta.uid, jobset.meta.generation):
-            raise BehindError(f"JobSet {here.key} is not as it was mirrored")
-        return live
 
     async def _apply(self, here: Situation, body: Tree) -> Meta:
         """Apply a JobSet; raises BehindError if it is bound to a version that it no longer has."""

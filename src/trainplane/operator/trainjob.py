@@ -36,6 +36,7 @@ from trainplane.operator.chronicle import Chronicle
 from trainplane.operator.errors import BehindError, EarlierSelfError, OperatorError, TerminalError
 from trainplane.operator.evidence import Evidence
 from trainplane.operator.lost import Lost
+from trainplane.operator.mirrors import Mirrors
 from trainplane.operator.objects import Objects
 from trainplane.operator.others import Others
 from trainplane.operator.outputs import Outputs
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from trainplane.operator.owned import OwnedMirrors
     from trainplane.operator.situation import Situation
     from trainplane.operator.snapshot import Snapshots
-    from trainplane.operator.stores import SeenJobSet, Stores
+    from trainplane.operator.stores import Meta, SeenJobSet, Stores
     from trainplane.render.pipeline import Pipeline
 
 log = logging.getLogger(__name__)
@@ -111,16 +112,8 @@ class TrainJobReconciler:
         self._scheduled: dict[Key, str] = {}
         self.lost = Lost(self.stores.train_jobs, self.clock)
         others = Others(self.client, self.writer, self.snapshots, self.owned, self.lost, self.clock, self.prepare)
-        self._objects = Objects(
-            self.client,
-            self.writer,
-            self.stores.train_jobs,
-            self.stores.job_sets,
-            self.snapshots,
-            self.pipeline,
-            self.clock,
-            others,
-        )
+        self._mirrors = Mirrors(self.client, self.stores.train_jobs, self.stores.job_sets, self.clock)
+        self._objects = Objects(self._mirrors, self.writer, self.snapshots, self.pipeline, self.clock, others)
         self.after = After(self.stores, self.writer)
         self._started: dict[Key, str] = {}
         self._prunes = False
@@ -157,6 +150,9 @@ class TrainJobReconciler:
         jobset, trouble = self._jobset_of(key, job.view.metadata)
         seen = self._witness.look(key, jobset)
         observed = observe(job.view, jobset.status if jobset else None, now)
+        ends = is_finished(observed.conditions) and not is_finished(job.view.status.conditions)
+        if ends and jobset is not None and not await self._mirrors.confirms_end(key, jobset):
+            return RequeueAfter(CATCH_UP_SECONDS)
         after = await self._witness.testify(key, job.view, observed, seen)
         if after is None:
             return RequeueAfter(EARLY_SECONDS)
@@ -339,19 +335,19 @@ class TrainJobReconciler:
 
     async def _finish(self, here: Situation, after: TrainJobStatus) -> None:
         """Let the JobSet of a TrainJob that is over go: at once if we failed it, else when its runtime says."""
-        if here.jobset is None:
-            return
-        if is_stopped(after.conditions):
-            await self._stop(here, here.jobset)
-        else:
+        if not is_stopped(after.conditions):
             await self._objects.let_expire(here)
+        elif here.jobset is not None:
+            await self._stop(here, here.jobset.meta)
+        elif not is_finished(here.job.view.status.conditions) and (unseen := await self._mirrors.find_unseen(here)):
+            await self._stop(here, unseen)
 
-    async def _stop(self, here: Situation, jobset: SeenJobSet) -> None:
+    async def _stop(self, here: Situation, jobset: Meta) -> None:
         """Delete the JobSet; an error is raised and so retried, for its pods hold what others wait for."""
-        if jobset.meta.deletion_timestamp is not None or not await self._objects.is_over(here):
+        if jobset.deletion_timestamp is not None or not await self._mirrors.is_over(here):
             return
         try:
-            await self.writer.delete(JOB_SETS, here.key, jobset.meta.uid)
+            await self.writer.delete(JOB_SETS, here.key, jobset.uid)
         except (NotFoundError, ConflictError):
             return  # gone, or another of its name has come, of which the mirror will tell
 

@@ -85,10 +85,13 @@ class Witness:
         return _with_cause(job.status, after, seen.restarts)
 
     async def _with_fault(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus:
-        """Return the status with what went wrong first; pods that are stopped on purpose ended as they should."""
+        """Return the status with what went wrong first.
+
+        Pods that are stopped on purpose ended as they should, unless the JobSet had failed before it heard of that.
+        """
         if is_finished(job.status.conditions):
             return after
-        if job.spec.suspend:
+        if job.spec.suspend and not is_true(after.conditions, names.FAILED):
             return msgspec.structs.replace(after, first_fault=None)
         kept = after.first_fault
         fault = await self.evidence.first_fault(

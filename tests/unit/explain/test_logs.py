@@ -91,6 +91,28 @@ def test_a_library_that_gives_up_said_why_before() -> None:
     assert read_log(lines[1:]).cause == "NativeCrash"
 
 
+@pytest.mark.parametrize(
+    ("complaint", "cause"),
+    [
+        ("NCCL error: unhandled system error", "NcclError"),
+        ("train.sh: cannot find shard 7", None),
+        ("the tokenizer reported an ERROR", None),
+        ("build_shards failed", None),
+    ],
+)
+def test_standard_error_tells_wherever_it_stands_among_the_last_lines(complaint: str, cause: str | None) -> None:
+    """Found in CI: the log had what standard error brought before what standard output had brought earlier."""
+    for lines in (["begins", complaint], [complaint, "begins"], ["begins", complaint, "ends", "bye"]):
+        reading = read_log(lines)
+        assert (reading.cause, reading.lines[-1]) == (cause, complaint)
+
+
+def test_of_lines_that_complain_of_nothing_the_last_one_stands_for_all() -> None:
+    assert read_log(["connection error, will retry", "step 1", "bye"]).lines[-1] == "bye"
+    assert read_log(["build_shards failed", "one", "two", "three"]).lines[-1] == "three"
+    assert read_log([]).lines == ()
+
+
 def test_hardware_that_failed_before_the_exception_is_the_cause() -> None:
     lines = ["NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", *raised("RuntimeError: NCCL error in: x")]
     assert read_log(lines).cause == "GpuFault"

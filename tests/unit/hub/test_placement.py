@@ -75,6 +75,12 @@ def test_the_admission_check_names_the_worker_where_the_status_does_not() -> Non
     assert place(job(), workload(checks=[again])).state == "Waiting"
 
 
+def test_where_a_job_ended_whose_workload_was_evicted_meanwhile() -> None:
+    placed = place(job(Failed="jobset says so"), workload(reserved=False), "worker2")
+    assert (placed.state, placed.cluster, placed.reason) == ("Finished", "worker2", "Failed on worker2: jobset says so")
+    assert place(job(), workload(reserved=False), "worker2").cluster is None, "it waits, and is on none"
+
+
 @pytest.mark.parametrize("kind", ["Complete", "Failed"])
 def test_a_finished_job_says_where_it_was_and_how_it_ended(kind: str) -> None:
     placed = place(job(**{kind: "jobset says so"}), workload(clusterName="worker2"))

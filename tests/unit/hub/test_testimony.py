@@ -12,7 +12,7 @@ from trainplane.api import names
 from trainplane.hub.logarchive import testimony
 from trainplane.hub.logarchive.testimony import MOST_BYTES, NOTHING_TOLD, Testimony, read
 from trainplane.kube.resource import Key
-from trainplane.resources import TRAIN_JOBS
+from trainplane.resources import TRAIN_JOBS, WORKLOADS
 
 if TYPE_CHECKING:
     from tests.unit.hub.hubstage import HubStage
@@ -103,6 +103,34 @@ async def test_who_does_not_run_it_is_not_believed(stage: HubStage, case: str) -
     await stage.until(lambda: kept(stage, "job-2"))
     assert kept(stage) == NOTHING_TOLD
     assert "firstFault" not in await view(stage)
+
+
+async def test_a_worker_that_was_evicted_while_the_job_failed_there_is_believed_once_it_has(stage: HubStage) -> None:
+    await seen(stage)
+    stage.put_job(cluster=None)
+    tell(stage.worker, firstFault=FAULT)
+    tell_other(stage)
+    await stage.until(lambda: kept(stage, "job-2"))
+    assert (kept(stage), (await view(stage))["cluster"]) == (NOTHING_TOLD, ""), "it waits, and may begin elsewhere"
+    stage.put_job(cluster=None, condition="Failed")
+    await stage.until(lambda: kept(stage))
+    stage.worker.remove(TRAIN_JOBS, "x", "team")
+    shown = await view(stage)
+    assert (shown["cluster"], shown["firstFault"]) == ("worker1", FAULT)
+    stage.hub.remove(WORKLOADS, "trainjob-job-1", "team")
+    while (await view(stage))["cluster"]:
+        pass
+
+
+async def test_a_former_worker_is_not_believed_where_another_has_the_job(stage: HubStage) -> None:
+    await seen(stage)
+    stage.put_job(cluster="worker2")
+    stage.put_job(cluster=None, condition="Failed")
+    tell(stage.worker, firstFault=FAULT)
+    tell_other(stage)
+    await stage.until(lambda: kept(stage, "job-2"))
+    shown = await view(stage)
+    assert (kept(stage), shown["cluster"], "firstFault" in shown) == (NOTHING_TOLD, "worker2", False)
 
 
 def tell_other(stage: HubStage) -> None:

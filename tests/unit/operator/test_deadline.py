@@ -53,6 +53,31 @@ async def test_past_the_deadline_nothing_is_created() -> None:
     assert world.conditions() == [("Failed", "True", "DeadlineExceeded")]
 
 
+async def test_a_jobset_that_its_mirror_does_not_show_goes_too() -> None:
+    """As after a restore, which has it again before the mirror shows that."""
+    world = await started(activeDeadlineSeconds=60)
+    follower = world.restart()
+    follower.sync(JOB_SETS)
+    await world.clock.advance(61)
+    assert await follower.reconcile() == DONE
+    assert follower.take_writes() == ["patch trainjobs/status job", "delete jobsets job"]
+    assert world.job_set() is None
+
+
+@pytest.mark.parametrize("owner", ["another", None])
+async def test_one_that_is_not_the_trainjobs_own_stays(owner: str | None) -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job(activeDeadlineSeconds=60))
+    references = [{"kind": "TrainJob", "name": "job", "uid": owner, "controller": True}] if owner else []
+    meta = {"name": "job", "namespace": NAMESPACE, "ownerReferences": references}
+    world.put(JOB_SETS, {"apiVersion": JOB_SETS.api_version, "kind": JOB_SETS.kind, "metadata": meta, "spec": {}})
+    world.sync(JOB_SETS)
+    await world.clock.advance(61)
+    assert await world.reconcile() == DONE
+    assert world.conditions() == [("Failed", "True", "DeadlineExceeded")]
+    assert world.job_set() is not None
+
+
 async def test_a_jobset_that_completes_in_time_wins_over_the_deadline() -> None:
     world = await started(activeDeadlineSeconds=60)
     await world.clock.advance(61)

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.operator.objects import COMPLETED, counts, train_job
 from tests.unit.operator.world import DONE, Tree, World, started
 from trainplane.kube.controller import RequeueAfter
-from trainplane.operator.objects import FRESH_SECONDS, SETTLE_SECONDS
+from trainplane.operator.mirrors import FRESH_SECONDS
+from trainplane.operator.objects import SETTLE_SECONDS
 from trainplane.operator.status import RESUMED_SECONDS, STARTED_SECONDS, UNHURRIED_SECONDS
 from trainplane.resources import JOB_SETS, TRAIN_JOBS
 
@@ -46,13 +47,6 @@ async def queued() -> World:
     return world
 
 
-async def hear(world: World) -> None:
-    """Let the watches bring all, just now."""
-    world.sync()
-    for store in world.stores.all():
-        store.heard_at = world.clock.monotonic()
-
-
 async def test_a_whole_life_under_kueue_is_four_statuses_two_jobsets_and_one_snapshot() -> None:
     world = World().with_runtime()
     world.put(TRAIN_JOBS, train_job(meta=QUEUED, suspend=True))
@@ -69,7 +63,7 @@ async def test_a_whole_life_under_kueue_is_four_statuses_two_jobsets_and_one_sna
     for stage in stages:
         stage()
         for _ in range(3):
-            await hear(world)
+            world.hear()
             await world.reconcile()
     assert [str(one) for one in world.client.asked] == [
         "create configmaps job-runtime-snapshot",
@@ -112,7 +106,7 @@ async def test_a_jobset_that_somebody_else_touched_is_put_right_at_once() -> Non
 async def test_a_mirror_that_has_heard_just_now_needs_no_read_before_a_resume(silent_for: float, reads: int) -> None:
     world = await queued()
     world.edit(suspend=False)
-    await hear(world)
+    world.hear()
     await world.clock.advance(silent_for)
     await world.reconcile()
     asked = [str(one) for one in world.client.asked]
@@ -123,18 +117,19 @@ async def test_a_mirror_that_has_heard_just_now_needs_no_read_before_a_resume(si
 async def test_a_mirror_that_fell_silent_is_not_believed() -> None:
     world = await queued()
     world.edit(suspend=False)
-    await hear(world)
+    world.hear()
     world.edit(suspend=True)  # the mirror does not hear of it
     await world.clock.advance(FRESH_SECONDS + 0.1)
     await world.reconcile()
     assert "apply jobsets job" not in world.take_writes()
 
 
+@pytest.mark.parametrize("meta", [{}, QUEUED], ids=["no queue", "a queue"])
 @pytest.mark.parametrize(("silent_for", "reads"), [(0.0, 0), (FRESH_SECONDS + 0.1, 1)])
-async def test_a_beginning_that_was_just_heard_of_needs_no_read(silent_for: float, reads: int) -> None:
+async def test_a_beginning_that_was_just_heard_of_needs_no_read(silent_for: float, reads: int, meta: Tree) -> None:
     world = World().with_runtime()
-    world.put(TRAIN_JOBS, train_job(meta=QUEUED, suspend=False))
-    await hear(world)
+    world.put(TRAIN_JOBS, train_job(meta=meta, suspend=False))
+    world.hear()
     await world.clock.advance(silent_for)
     await world.reconcile()
     asked = [str(one) for one in world.client.asked]
@@ -143,20 +138,57 @@ async def test_a_beginning_that_was_just_heard_of_needs_no_read(silent_for: floa
     assert "apply jobsets job" in asked
 
 
+async def test_a_job_that_was_deleted_with_its_snapshot_does_not_begin_again() -> None:
+    world = World().with_runtime()
+    world.put(TRAIN_JOBS, train_job())
+    world.hear()
+    world.delete(TRAIN_JOBS)  # the mirror does not hear of it
+    await world.clock.advance(FRESH_SECONDS + 0.1)
+    assert await world.reconcile() == RequeueAfter(1.0)
+    assert world.job_set() is None
+    world.hear()
+    assert await world.settle() == DONE
+
+
 async def test_a_job_that_was_moved_before_it_began_does_not_begin_where_it_was() -> None:
     world = World().with_runtime()
     world.put(TRAIN_JOBS, train_job(meta=QUEUED, suspend=False, runtimePatches=PATCH))
-    await hear(world)
+    world.hear()
     world.edit(runtimePatches=[])  # evicted and admitted anew: the mirror does not hear of it
     await world.clock.advance(FRESH_SECONDS + 0.1)
     assert await world.reconcile() == RequeueAfter(1.0)
     assert world.job_set() is None
-    await hear(world)
+    world.hear()
     await world.settle()
     jobset = world.job_set()
     assert jobset is not None
     (job,) = jobset["spec"]["replicatedJobs"]
     assert "nodeSelector" not in job["template"]["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(("silent_for", "reads"), [(0.0, 0), (FRESH_SECONDS + 0.1, 1)])
+async def test_an_end_that_was_just_heard_of_is_told_without_a_read(silent_for: float, reads: int) -> None:
+    world = await started()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.hear()
+    await world.clock.advance(silent_for)
+    world.client.asked.clear()
+    await world.reconcile()
+    assert [str(one) for one in world.client.asked].count("get jobsets job") == reads
+    assert world.conditions() == [("Complete", "True", "AllJobsCompleted")]
+
+
+async def test_an_end_that_a_restore_undid_is_not_told() -> None:
+    world = await started()
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    world.hear()
+    world.jobset_says(counts(active=1))  # it runs again: the mirror does not hear of it
+    await world.clock.advance(FRESH_SECONDS + 0.1)
+    assert await world.reconcile() == RequeueAfter(1.0)
+    assert world.conditions() == []
+    world.delete(JOB_SETS)  # of what is gone holds what was seen
+    await world.reconcile()
+    assert world.conditions() == [("Complete", "True", "AllJobsCompleted")]
 
 
 async def test_a_finished_job_does_not_run_again_where_only_its_jobsets_end_was_heard_of() -> None:
@@ -207,7 +239,7 @@ async def test_kueue_hears_at_once_that_there_are_pods() -> None:
 async def test_a_resume_is_told_soon_if_no_pods_come() -> None:
     world = await queued()
     world.edit(suspend=False)
-    await hear(world)
+    world.hear()
     await world.reconcile()
     world.take_writes()
     world.sync()

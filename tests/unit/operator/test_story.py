@@ -15,6 +15,7 @@ from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, JOB_SETS, TRAIN_JOBS
 async def test_a_new_trainjob_costs_one_snapshot_and_one_jobset_and_no_read() -> None:
     world = World().with_runtime()
     world.put(TRAIN_JOBS, train_job())
+    world.hear()
     assert await world.settle() == DONE
     assert [str(one) for one in world.client.asked] == ["create configmaps job-runtime-snapshot", "apply jobsets job"]
     assert "status" not in world.train_job()

@@ -212,6 +212,17 @@ async def test_pods_of_a_suspended_job_are_no_fault_and_the_former_one_is_forgot
     assert status(world)["phase"] == "Suspended"
 
 
+async def test_what_failed_before_it_heard_that_it_is_suspended_keeps_its_fault() -> None:
+    world = await started()
+    world.pod_says(0, phase="Failed", exit_code=1)
+    await world.settle()
+    world.edit(suspend=True)
+    world.jobset_says(counts(failed=1), conditions=(BROKEN,))
+    await world.settle()
+    assert ("Failed", "True", BROKEN["reason"]) in world.conditions()
+    assert status(world)["firstFault"]["exitCode"] == 1
+
+
 async def test_a_pod_that_only_says_it_is_ours_tells_nothing() -> None:
     world = await started()
     name = world.pod_says(0, phase="Failed", exit_code=1, uid="uid-of-another")

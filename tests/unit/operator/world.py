@@ -300,6 +300,12 @@ class World:
         for store in stores.values():
             store.observed = self.storage.revision
 
+    def hear(self) -> None:
+        """Let the watches bring all, just now."""
+        self.sync()
+        for store in self.stores.all():
+            store.heard_at = self.clock.monotonic()
+
     async def reconcile(self, name: str = "job") -> Any:
         """Look at one TrainJob, with the mirrors as they are."""
         return await self.reconciler.reconcile(Key(NAMESPACE, name))

@@ -10,7 +10,7 @@ import msgspec
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.hub.kinds import TRAIN_JOB, JobKey
-from trainplane.hub.placement import newest, place
+from trainplane.hub.placement import named_in, newest, place
 from trainplane.kube.projection import Index
 from trainplane.kube.reflector import Reflector
 from trainplane.kube.resource import Key
@@ -49,6 +49,8 @@ class Jobs:
         self._by_uid: dict[str, JobKey] = {}
         of_job = Index(_Labelled, lambda found: [_in(found.metadata.namespace, found.metadata.labels)])
         self._workloads = Store(WORKLOADS, indexes={_BY_JOB: of_job})
+        self._named: dict[Key, str] = {}
+        """By the key of a Workload that is there: the worker that it names, or named last."""
         self._listeners: list[Callable[[JobKey], None]] = []
         self.reflectors = [
             *(
@@ -74,7 +76,11 @@ class Jobs:
 
     def place(self, job: Tree) -> Placement:
         """Return where a job is."""
-        return place(job, self.workload(job))
+        workload = self.workload(job)
+        if workload is None:
+            return place(job, None)
+        metadata = workload["metadata"]
+        return place(job, workload, self._named.get(Key(metadata["namespace"], metadata["name"])))
 
     def workload(self, job: Tree) -> Tree | None:
         """Return the Workload of a job, in its namespace alone; None if Kueue has made none."""
@@ -92,7 +98,12 @@ class Jobs:
 
     def _workload_changed(self, change: Change) -> None:
         entry = change.new or change.old
-        uid = trees.get(entry.decode(dict), "metadata", "labels", names.LABEL_JOB_UID) if entry else None
+        workload = entry.decode(dict) if entry else {}
+        if change.new is None:
+            self._named.pop(change.key, None)
+        elif named := named_in(workload):
+            self._named[change.key] = named
+        uid = trees.get(workload, "metadata", "labels", names.LABEL_JOB_UID)
         key = self._by_uid.get(str(uid))
         if key is not None and key.namespace == change.key.namespace:
             self._notify(key)

@@ -141,13 +141,17 @@ class History:
             return RequeueAfter(left)
         if not await self._load(key, entry.uid):
             return RequeueAfter(INTERVAL)
+        data = self._series[key].encode()
         try:
-            await self._writer.apply(CONFIG_MAPS, self._body(key, entry.uid))
+            await self._writer.apply(CONFIG_MAPS, _body(key, entry.uid, data))
         except LeadershipLostError:
             self._forget(key)
             return DONE
+        kept = self._series.get(key)
+        if kept is None:
+            return DONE  # it was forgotten meanwhile
         self._written[key] = self._clock.monotonic()
-        if finished:
+        if finished and kept.encode() == data:  # a last report may have come meanwhile, and is in the queue
             self._forget(key)
         return DONE
 
@@ -166,22 +170,23 @@ class History:
             self._series[key].add(moment, values)
         return True
 
-    def _body(self, key: Key, uid: str) -> dict[str, object]:
-        owner = owned_by(ObjectMeta(name=key.name, namespace=key.namespace, uid=uid))
-        return {
-            "apiVersion": CONFIG_MAPS.api_version,
-            "kind": CONFIG_MAPS.kind,
-            "metadata": {
-                "name": names.history_name(key.name),
-                "namespace": key.namespace,
-                "ownerReferences": [owner],
-            },
-            "data": {names.HISTORY_KEY: self._series[key].encode().decode()},
-        }
-
     def _forget(self, key: Key) -> None:
         for known in (self._series, self._waiting, self._written):
             known.pop(key, None)
+
+
+def _body(key: Key, uid: str, data: bytes) -> dict[str, object]:
+    owner = owned_by(ObjectMeta(name=key.name, namespace=key.namespace, uid=uid))
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": {
+            "name": names.history_name(key.name),
+            "namespace": key.namespace,
+            "ownerReferences": [owner],
+        },
+        "data": {names.HISTORY_KEY: data.decode()},
+    }
 
 
 def _status_of(entry: Entry | None) -> _Status:

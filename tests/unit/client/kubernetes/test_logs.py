@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from tests.unit.client.kubernetes.stage import PATIENCE
-from tests.unit.client.reading.documents import at, condition, ended, train_job
+from tests.unit.client.reading.documents import at, condition, ended, pod, train_job
 from trainplane.client.errors import NotFoundError, RefusedError
 from trainplane.kube.testing.faults import Refuse
 from trainplane.resources import TRAIN_JOBS
@@ -116,6 +116,66 @@ async def test_a_stream_that_breaks_goes_on_without_gap_or_repeat(
     stage.complete()
     await asyncio.wait_for(following, PATIENCE)
     assert [line.text for line in stage.lines] == [f"line {number}" for number in range(60)]
+
+
+async def test_lines_that_a_kubelet_rotated_away_are_said_to_be_missing(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.job()
+    log = stage.pod(0)
+    following = stage.follow()
+    stage.print(log, "first")
+    await stage.until(lambda: stage.lines)
+    await stage.server.stop()
+    stage.print(log, *(f"line {number}" for number in range(100)))
+    log.rotate(keep=1)
+    await stage.server.start()
+    await stage.until(lambda: len(stage.lines) > 1)
+    stage.end(log)
+    stage.complete()
+    await asyncio.wait_for(following, PATIENCE)
+    assert [line.text for line in stage.lines] == ["first", "line 99"]
+    assert caplog.messages == [
+        f"lines of pod {pod(0)['metadata']['name']} are missing: its log was rotated while it could not be read"
+    ]
+
+
+async def test_a_pod_that_goes_before_its_log_is_read_is_named(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.job()
+    stage.print(stage.pod(0), "lost")
+    stage.server.add_fault(Refuse(code=404, verb="get", plural="pods", times=None))
+    assert await stage.read() == []
+    assert caplog.messages == [
+        f"lines of pod {pod(0)['metadata']['name']} are missing: it was deleted before its log was read"
+    ]
+
+
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("nodes", "named"),
+    [
+        (1, "node-0"),
+        (3, "node-0, node-2"),
+        (2_000_000_000, "node-0, node-2, node-3, node-4, node-5 and 1999999994 more"),
+    ],
+)
+async def test_nodes_whose_pods_were_deleted_as_another_failed_are_named(
+    stage: Stage, caplog: pytest.LogCaptureFixture, nodes: int, named: str, *, follow: bool
+) -> None:
+    stage.job(condition("Failed"), nodes=nodes)
+    log = stage.pod(1)
+    stage.print(log, "no more")
+    stage.end(log, 1)
+    lines = [line.text async for line in stage.backend.read_logs("a", None, follow=follow)]
+    told = "without a pod there is none. Pods that still run when another fails are deleted"
+    assert (lines, caplog.messages) == (["no more"], [f"no log of {named}: {told}"])
+
+
+async def test_nodes_that_may_still_come_are_not_missed(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    stage.job(nodes=2)
+    stage.print(stage.pod(1), "first")
+    assert await stage.read() == ["[node-1] first"]
+    assert caplog.messages == []
 
 
 async def test_an_api_server_that_goes_away_is_a_pause(stage: Stage) -> None:

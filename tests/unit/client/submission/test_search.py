@@ -144,15 +144,24 @@ def sought(corpus: Iterator[Path]) -> tuple[int, list[str]]:
         if file.suffix in {".pyc", ".so", ".a"} or file.stat().st_size > 4 << 20:
             continue
         count += 1
-        found = next(search.search(file.read_bytes(), python=file.suffix == ".py"), None)
-        hits += [f"{file}: {found}"] if found else []
+        data = file.read_bytes()
+        found = next(search.search(data, python=file.suffix == ".py"), None)
+        hits += [f"{file}: {found.what}: {data[max(0, found.start - 40) : found.start + 40]!r}"] if found else []
     return count, hits
 
 
 EXPLAINED = {
-    "sql.py": "winappdbg's docstring has an address with a password, which is its own name",
-    "test.key": "tornado's tests have a private key",
+    "winappdbg/sql.py": "a docstring has an address with a password, which is its own name",
+    "/test.key": "tornado's tests have a private key",
+    "scott:tiger@": "SQLAlchemy's documentation, some twenty times",
+    "myuser:mypassword@": "fsspec's example of an address",
+    "github://org:repo@": "fsspec's, of which the repository looks like a password",
+    "jo%40email.com:a%20secret@": "httpx2's example of an address",
+    "@ssh.hf.jobs": "huggingface_hub's, of a Job that is long over",
+    "kXxh3Secrets": "a constant of a hash function, in a header of Arrow's",
+    '"s3.secret-access-key"': "pyiceberg's name of a setting, in a constant of that name",
 }
+"""What is found and is there, by a part of it: addresses with passwords are found in examples too."""
 
 
 def test_nothing_is_found_in_our_own_examples_and_in_much_of_python() -> None:
@@ -172,7 +181,7 @@ def test_nothing_is_found_in_all_of_python_and_of_the_installed_packages() -> No
     of_python = (file for file in files(library) if "site-packages" not in file.parts)
     count, hits = sought(of_python)
     more, others = sought(files(packages, REPOSITORY / "src"))
-    assert [hit for hit in hits + others if Path(hit.partition(":")[0]).name not in EXPLAINED] == []
+    assert [hit for hit in hits + others if not any(part in hit for part in EXPLAINED)] == []
     assert count + more > 5000
 
 

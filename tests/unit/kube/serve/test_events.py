@@ -13,7 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.unit.kube.serve.fake_client import FakeClient
-from trainplane.kube.errors import ForbiddenError, KubeError, TransportError, UnavailableError
+from trainplane.kube.errors import ForbiddenError, InternalServerError, KubeError, TransportError, UnavailableError
 from trainplane.kube.events import MESSAGE_LIMIT, EventRecorder, EventSettings, ObjectReference, cut
 from trainplane.kube.resource import EVENTS
 from trainplane.kube.testing.clock import START, FakeClock
@@ -275,7 +275,12 @@ async def test_a_lost_answer_makes_no_second_event(client: FakeClient, clock: Fa
 
 
 @pytest.mark.parametrize(
-    ("error", "tries"), [(ForbiddenError("namespace is terminating"), 1), (TransportError("down"), 5)]
+    ("error", "tries"),
+    [
+        (ForbiddenError("namespace is terminating"), 1),
+        (InternalServerError("failed calling webhook"), 5),
+        (TransportError("down"), 21),
+    ],
 )
 async def test_what_cannot_be_written_is_dropped_and_the_rest_goes_on(
     client: FakeClient, clock: FakeClock, error: KubeError, tries: int
@@ -285,10 +290,22 @@ async def test_what_cannot_be_written_is_dropped_and_the_rest_goes_on(
     async with running(events):
         events.record(JOB, "Normal", "Seen", "hello")
         events.record(NODE, "Normal", "Seen", "hello")
-        await clock.advance(100)
+        await clock.advance(200)
     assert events.dropped == 1
     assert [event["involvedObject"]["kind"] for event in client.every(EVENTS)] == ["ClusterThing"]
     assert client.calls["create"] == tries + 1
+
+
+async def test_an_api_server_that_is_away_for_two_minutes_costs_no_news(client: FakeClient, clock: FakeClock) -> None:
+    client.before = failing(TransportError("down"), "create", times=100)
+    events = recorder(client, clock, writers=1)
+    async with running(events):
+        events.record(JOB, "Normal", "Seen", "hello")
+        await clock.advance(120)
+        client.before = None
+        await clock.advance(10)
+    assert [event["reason"] for event in client.every(EVENTS)] == ["Seen"]
+    assert events.dropped == 0
 
 
 async def test_even_a_bug_does_not_end_the_writers(client: FakeClient, clock: FakeClock) -> None:

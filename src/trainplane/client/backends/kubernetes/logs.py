@@ -8,6 +8,8 @@ all of them are read. Logs of a dispatched job are read from its hub.
 from __future__ import annotations
 
 import asyncio
+import itertools
+import logging
 import sys
 from collections import deque
 from contextlib import aclosing
@@ -22,7 +24,7 @@ from trainplane.client.backends.kubernetes.merging import Merger, MergeSettings
 from trainplane.client.backends.kubernetes.mirror import Mirror, pods_of
 from trainplane.client.backends.kubernetes.podlog import PodLog
 from trainplane.client.errors import NotFoundError
-from trainplane.explain.places import NODE, name_places, number_places
+from trainplane.explain.places import NODE, has_launcher, is_training, name_places, number_places
 from trainplane.explain.pods import created, index_of
 from trainplane.explain.standing import is_dispatched
 from trainplane.kube.errors import KubeError
@@ -41,10 +43,14 @@ if TYPE_CHECKING:
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
 
+_log = logging.getLogger(__name__)
+
 LINGER_SECONDS: Final = 10.0
 """Seconds that a pod is still read after its TrainJob is over or it was deleted."""
 STREAMS: Final = 128
 """Logs that are read at once where they are not followed."""
+NAMED: Final = 5
+"""Nodes without a pod that a warning names; of more it tells the number."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,7 @@ class Reading:
         name = str(trees.get(job, "metadata", "name"))
         if not pods and is_finished(conditions_of(job)):
             raise NotFoundError(f"the pods of TrainJob {name} are gone, and their logs with them")
+        tell_of_gone(job, pods, wanted)
         # All must be open at once for none to hold up the others; of very many, lines wait for their turn in memory.
         waiting = MergeSettings.waiting if len(pods) <= STREAMS else sys.maxsize
         merger = Merger(self.clock, MergeSettings(exact=True, waiting=waiting))
@@ -105,6 +112,7 @@ class Reading:
         """Yield what is printed from the first line on, until the TrainJob is over."""
         async with Mirror(self.client, self.namespace, name, self.hub, self.clock) as mirror:
             check_steps(mirror.job, mirror.pods, wanted)
+            tell_of_gone(mirror.job, mirror.pods, wanted)
             if is_dispatched(mirror.job):
                 await self.hub.need(name)
             merger = Merger(self.clock)
@@ -274,6 +282,29 @@ def check_steps(job: Tree, pods: Sequence[Tree], wanted: Wanted) -> None:
             name = trees.get(job, "metadata", "name")
             known = f": there are {', '.join(sorted(there))}" if there else ""
             raise NotFoundError(f"TrainJob {name} has no step {step!r}{known}")
+
+
+def tell_of_gone(job: Tree, pods: Sequence[Tree], wanted: Wanted) -> None:
+    """Warn of nodes of a finished TrainJob that have no pod: as one fails, the Job controller deletes what still runs.
+
+    With a launcher only gaps are known: whether it is one of `numNodes` is its runtime's to say.
+    """
+    if not pods or not is_finished(conditions_of(job)) or is_dispatched(job) or wanted.steps is not None:
+        return
+    there = {int(step.removeprefix(f"{NODE}-")) for place, step in name_places(pods, job).items() if is_training(place)}
+    nodes = trees.get(job, "spec", "trainer", "numNodes")
+    count = max(there, default=-1) + 1
+    if isinstance(nodes, int) and not has_launcher(pods, job):
+        count = max(count, nodes)
+    gone = count - len(there)
+    if gone:
+        first = itertools.islice((number for number in range(count) if number not in there), NAMED)
+        named = ", ".join(f"{NODE}-{number}" for number in first) + (
+            f" and {gone - NAMED} more" if gone > NAMED else ""
+        )
+        _log.warning(
+            "no log of %s: without a pod there is none. Pods that still run when another fails are deleted", named
+        )
 
 
 def _may_come(job: Tree, step: str) -> bool:

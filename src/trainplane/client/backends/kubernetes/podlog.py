@@ -1,10 +1,12 @@
 """The log of one pod's container, read into a source of the merger: the sink of its follower (`kube.logfollower`).
 
-What was read is remembered only as far as it comes again when a stream is resumed: the lines of the last second.
+What was read is remembered only as far as it comes again when a stream is resumed: the lines of the last second. Lines
+that are known to be missing are told of by a warning: among the lines themselves a word of ours would be the pod's.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import UTC
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from trainplane.client.backends.kubernetes.wanted import Wanted
     from trainplane.kube.client import Client
     from trainplane.kube.clock import Clock
+
+_log = logging.getLogger(__name__)
 
 BACKOFF: Final = Backoff(base=0.1, cap=3.0)
 TRIES: Final = 5
@@ -131,8 +135,10 @@ class PodLog(Sink):
         self._runs[number] = replace(former, ended=None)
         return True
 
-    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:  # noqa: ARG002 nobody is told of gaps
+    async def put(self, number: int, lines: Sequence[bytes], *, gap: bool) -> None:
         """Give the merger lines; waits while too many of them wait."""
+        if gap:
+            _log.warning("lines of pod %s are missing: its log was rotated while it could not be read", self._key.name)
         self.kept(number).keep(lines)
         await self._source.put(lines)
 
@@ -148,9 +154,16 @@ class PodLog(Sink):
         return 0.0
 
     async def close(self, half: tuple[int, bytes] | None) -> None:
-        """Give the merger the line that will not get its newline."""
+        """Give the merger the line that will not get its newline; tell of a log that was gone before it was read.
+
+        Of a pod that is followed nobody can say so: its stream ends as its container does, whether the end was seen or
+        not.
+        """
         if half is not None:
             await self._source.put([half[1]])
+        number = self.state().run
+        if not self._follower.follow and number is not None and self.kept(number).ended is None:
+            _log.warning("lines of pod %s are missing: it was deleted before its log was read", self._key.name)
 
     def connecting(self) -> None:
         """Let other sources wait."""
