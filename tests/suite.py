@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.size import FULL
+from tests.size import FULL, SMALL
 
 REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
 
@@ -95,13 +95,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave full-size tests out unless FULL=1."""
-    if FULL:
-        return
-    full = [item for item in items if item.get_closest_marker("full")]
-    if full:
-        config.hook.pytest_deselected(items=full)
-        items[:] = [item for item in items if item not in full]
+    """Leave full-size tests out unless FULL=1, and with SMALL=1 also those of usual size."""
+    sizes = [name for name, is_out in (("full", not FULL), ("usual", SMALL)) if is_out]
+    left_out = [item for item in items if any(map(item.get_closest_marker, sizes))]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

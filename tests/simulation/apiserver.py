@@ -40,6 +40,9 @@ JOBSETS = collection_of(JOB_SETS)
 TRAINJOBS = collection_of(TRAIN_JOBS)
 RUNTIMES = collection_of(CLUSTER_TRAINING_RUNTIMES)
 
+FIXED = frozenset({"runtimeRef", "managedBy", "trainer", "activeDeadlineSeconds"})
+"""Fields of a TrainJob that its schema lets nobody change; whether one may come or go is for the webhook."""
+
 REVIEWED = {
     TRAINJOBS: ("TrainJob", (webhooks.MUTATE_TRAIN_JOB, webhooks.VALIDATE_TRAIN_JOB)),
     RUNTIMES: ("ClusterTrainingRuntime", (webhooks.VALIDATE_CLUSTER_TRAINING_RUNTIME,)),
@@ -219,6 +222,9 @@ class ApiServer:
         if before is None:
             made = {**after, "metadata": {k: v for k, v in after["metadata"].items() if k != "resourceVersion"}}
             return self.storage.create(target.collection, target.namespace, made)
+        was, now = before["spec"], after["spec"]
+        if target.collection == TRAINJOBS and any(was[one] != now[one] for one in FIXED & was.keys() & now.keys()):
+            raise InvalidError("spec: Invalid value: cannot be changed once the TrainJob exists")
         return self.storage.update(target.collection, target.key._replace(name=after["metadata"]["name"]), after)
 
     async def _review(self, target: Target, operation: Any, before: Tree | None, after: Tree | None) -> Tree | None:

@@ -138,6 +138,7 @@ class Disasters:
         world.judge.restored(kept.judged)
         if how.get("repeats") and not bumped:
             self._repeat(undone)
+            world.judge.versions_repeat = True
         world.engines.look_again()
         world.trace.update(b"restore")
         await world.cut(world.replicas, how)

@@ -131,6 +131,8 @@ class Engines:
         for collection in OWNED:
             for key in objects.get(collection, {}):
                 self._later(self._random.uniform(0.01, self.slow_collector), self._collect, collection, key)
+        for found in filter(job.goes, objects.get(_JOBS, {}).values()):
+            self._dismiss(found)
         for key, pod in list(objects.get(_PODS, {}).items()):
             if job.phase(pod) == "Running" and not job.goes(pod):
                 self._find_containers(key, pod["metadata"]["uid"])
@@ -158,9 +160,12 @@ class Engines:
         """Delete a Job in the foreground: it stays until its pods have left, whom the garbage collector tells to."""
         if not job.goes(found):
             self._put(JOBS, {**found, "metadata": {**found["metadata"], "deletionTimestamp": self._stamp()}})
-            for pod in self._owned(_PODS, found):
-                after = self._random.uniform(0.01, self.slow_collector)
-                self._later(after, self._delete, _PODS, pod)
+            self._dismiss(found)
+
+    def _dismiss(self, found: Tree) -> None:
+        """Let the garbage collector tell the pods of a Job that goes to go too."""
+        for pod in self._owned(_PODS, found):
+            self._later(self._random.uniform(0.01, self.slow_collector), self._delete, _PODS, pod)
 
     def _owned(self, collection: Collection, obj: Tree) -> list[Tree]:
         storage = self._server.storage

@@ -99,11 +99,17 @@ class Judge:
         """Names of TrainJobs that were ever complete."""
         self._failed: set[str] = set()
         """Names of those that ever failed."""
+        self._stopped: dict[str, float] = {}
+        """When the end of a TrainJob past its deadline was told, by its uid; its JobSet goes after that."""
         self.memory = Memory({}, {}, {}, {}, {})
         self._undone = Memory({}, {}, {}, {}, {})
         """What a restore undid: mirrors may show it for a while."""
         self._seen_until = float("-inf")
         """Until when a mirror may show what a restore undid."""
+        self.versions_repeat = False
+        """Whether a version stands for two objects: a status may be written as what differs from the other one."""
+        self._holder = ""
+        """Who held the Lease last."""
         self._lease_undone = float("-inf")
         """Until when two may lead: a restore undid that the Lease was taken."""
         self.grace = GRACE
@@ -127,7 +133,7 @@ class Judge:
         for job in self.server.storage.objects.get(TRAINJOBS, {}).values():
             self._wish(job)
         leases = self.server.storage.objects.get(_LEASES, {}).values()
-        if not any(one["spec"].get("holderIdentity") for one in leases):
+        if {one["spec"].get("holderIdentity") for one in leases} != {self._holder}:
             self._lease_undone = self._loop.time() + RENEW_DEADLINE
 
     # -- at each write that is sent
@@ -157,6 +163,8 @@ class Judge:
             self._snapshot(change)
         elif change.collection == _EVENTS:
             self._event(change)
+        elif change.collection == _LEASES and change.after is not None:
+            self._holder = change.after["spec"].get("holderIdentity")
 
     def _train_job(self, change: Change) -> None:
         before, after = change.before, change.after
@@ -185,6 +193,7 @@ class Judge:
         if end[1] == EARLIER_FAILED and after["metadata"]["annotations"].get(AFTER) not in self._failed:
             self.broken("one begins after another", f"{change.key} failed and the one before it never did")
         if end[1] == "DeadlineExceeded":
+            self._stopped[uid] = self._loop.time()
             self._judge_deadline(change.key, after, wishes)
 
     def _wish(self, job: Tree) -> list[Wish]:
@@ -244,6 +253,8 @@ class Judge:
             self._made(change.key, owner, after, job if own else None)
         else:
             self._turned(change.key, owner, before, after)
+        if own and after is not None and (before is None or before["spec"].get(TTL) is None):
+            self._judge_ttl(change.key, owner, after)
 
     def _turned(self, key: Key, owner: str, before: Tree, after: Tree) -> None:
         was, held = bool(before["spec"].get("suspend")), bool(after["spec"].get("suspend"))
@@ -254,10 +265,9 @@ class Judge:
             self._judge_place(key, owner, after)
         if held and not was and not self._may_stop(owner, placed(before)):
             self.broken("nobody's job is stopped unasked", f"{key} is suspended and was to run")
-        if before["spec"].get(TTL) is None:
-            self._judge_ttl(key, owner, after)
 
     def _judge_ttl(self, key: Key, owner: str, jobset: Tree) -> None:
+        """Judge the TTL that a JobSet was given; one whose TrainJob is gone goes with it anyway, and is not asked."""
         if jobset["spec"].get(TTL) is not None and owner not in self.memory.told:
             self.broken("a JobSet goes when its end is told", f"{key} has a TTL and its TrainJob no end")
 
@@ -270,7 +280,6 @@ class Judge:
             self.broken("nothing starts unasked", f"{key} starts and is to be suspended")
         elif not jobset["spec"].get("suspend"):
             self._judge_place(key, owner, jobset)
-        self._judge_ttl(key, owner, jobset)
         self._rendered(key, owner, jobset)
         if job is not None:
             if job["spec"].get("managedBy") == MULTIKUEUE:
@@ -309,7 +318,8 @@ class Judge:
         if jobset is None or job is None or owner_of(jobset) != job["metadata"]["uid"]:
             return
         uid = job["metadata"]["uid"]
-        if uid in self.memory.told:
+        patience = self.grace if self.is_fair else GRACE  # what JobSet does late follows no write of ours
+        if uid in self.memory.told and self._loop.time() - self._stopped.get(uid, float("-inf")) > patience:
             self.broken("a finished job never runs again", f"{key} ended and gets a pod")
         if QUEUE_LABEL not in (job["metadata"].get("labels") or {}):
             return
@@ -318,7 +328,7 @@ class Judge:
         workload = self.kueue.workloads.get(uid)
         flavor = placed(jobset)
         if workload is None or not workload.flavor:
-            if not self._wished(uid, suspend=False):
+            if not self._wished(uid, suspend=False, within=patience):
                 self.broken("quota equals pods", f"{key} has a pod and no quota")
         elif flavor != workload.flavor and flavor == flavor_of(job):
             self.broken("quota equals pods", f"{key} has quota of {workload.flavor} and a pod on {flavor or 'any'}")
@@ -369,18 +379,18 @@ class Judge:
 
     # -- wishes
 
-    def _lately(self, uid: str) -> list[Wish]:
-        """Return what is wished of a TrainJob, or was within the grace, the newest first."""
+    def _lately(self, uid: str, within: float | None = None) -> list[Wish]:
+        """Return what is wished of a TrainJob, or was within some seconds or the grace, the newest first."""
         lately: list[Wish] = []
         for wish in reversed(self._wishes.get(uid) or ()):
-            if lately and self._loop.time() - lately[-1].since > self.grace:
+            if lately and self._loop.time() - lately[-1].since > (self.grace if within is None else within):
                 break
             lately.append(wish)
         return lately
 
-    def _wished(self, uid: str, *, suspend: bool) -> bool:
-        """Return whether a TrainJob is, or just was, to be suspended, or to run."""
-        return any(one.suspend == suspend for one in self._lately(uid))
+    def _wished(self, uid: str, *, suspend: bool, within: float | None = None) -> bool:
+        """Return whether a TrainJob is, or was within some seconds or the grace, to be suspended, or to run."""
+        return any(one.suspend == suspend for one in self._lately(uid, within))
 
     def _may_stop(self, uid: str, flavor: str) -> bool:
         """Return whether a TrainJob that runs on a flavor is, or just was, to be held back or to run elsewhere."""

@@ -227,10 +227,11 @@ class Kueue:
         if suspend is not None:
             spec["suspend"] = suspend
         if flavor is not None:
-            entries = spec.get("runtimePatches") or []
-            if all(entry["manager"] != MANAGER for entry in entries):
+            if not has_entry(job):
                 return False  # "kueue runtime patch not found"
-            spec["runtimePatches"] = [_entry(flavor) if one["manager"] == MANAGER else one for one in entries]
+            spec["runtimePatches"] = [
+                _entry(flavor) if one["manager"] == MANAGER else one for one in spec["runtimePatches"]
+            ]
         try:
             await ask(self._server, "kueue", "update", TRAINJOBS, key_of(job), body={**job, "spec": spec})
         except NotFoundError:
@@ -245,6 +246,15 @@ def _entry(flavor: str) -> Tree:
     pods = {"template": {"spec": {"template": {"spec": {"nodeSelector": {"flavor": flavor}}}}}}
     spec = {"replicatedJobs": [{"name": "node", **pods}]} if flavor else {}
     return {"manager": MANAGER, "trainingRuntimeSpec": {"template": {"spec": spec}}}
+
+
+def has_entry(job: Tree) -> bool:
+    """Return whether Kueue has its entry in a TrainJob, which it gets when it is made and never later.
+
+    Kueue's webhook gives it to all, people here only to those that they make in a queue: one that comes into a queue
+    later, by a file of another TrainJob of its name after a restore, waits here for ever.
+    """
+    return any(entry["manager"] == MANAGER for entry in job["spec"].get("runtimePatches") or ())
 
 
 def flavor_of(job: Tree) -> str:

@@ -203,7 +203,7 @@ class People:
         await self.create(name, told)
 
     async def reapply(self, name: str, told: Tree) -> None:
-        """Send the same file again, which says nothing of Kueue."""
+        """Send the same file again, which says nothing of Kueue; for another TrainJob of the name it is refused."""
         file = self._files.get(name)
         if file is not None and self._server.find(TRAINJOBS, Key(NAMESPACE, name)) is not None:
             spec = {key: value for key, value in file["spec"].items() if key != "suspend"} | {"runtimePatches": None}

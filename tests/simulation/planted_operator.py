@@ -13,7 +13,7 @@ from trainplane.kube.controller import DONE
 from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle import status as lifecycle
 from trainplane.operator import after as gates
-from trainplane.operator import apply, lost, objects, owned, snapshot, status, trainjob, ttl, webhooks, witness
+from trainplane.operator import apply, lost, mirrors, objects, owned, snapshot, status, trainjob, ttl, webhooks, witness
 from trainplane.operator.errors import EarlierSelfError
 from trainplane.render import pipeline
 from trainplane.render.findings import Verdict
@@ -160,8 +160,8 @@ _render = pipeline.Pipeline.render
 OPERATOR = (
     # -- what under-fire found
     Planted("runtime 3: a JobSet has its TTL from the start", ttl, "held", same),
-    Planted("an end that a restore undid is believed", objects.Objects, "is_over", later(True), theme="restore"),
-    Planted("runtime 5: an old mirror is believed", objects.Objects, "_check_mirrors", later(None), theme="old mirror"),
+    Planted("an end that a restore undid is believed", mirrors.Mirrors, "is_over", later(True), theme="restore"),
+    Planted("runtime 5: an old mirror is believed", mirrors.Mirrors, "check", later(None), theme="old mirror"),
     Planted(
         "semantics 1: a file applied again deletes Kueue's entry", defaulting, "with_entry", same, theme="reapplied"
     ),

@@ -93,6 +93,8 @@ class Replica:
         self._random = random
         self.operator: Operator | None = None
         self._task: asyncio.Task[None] | None = None
+        self._leaving: Operator | None = None
+        """The process that was told to end and has not: it gets no reviews, and leads until it gives the Lease back."""
         self.process = Process(loop)
         self._loop = loop
         self.is_distrusted = False
@@ -126,8 +128,8 @@ class Replica:
 
     def leads(self) -> bool:
         """Return whether the process believes that it leads."""
-        elector = None if self.operator is None else self.operator.elector
-        return self.runs and elector is not None and elector.is_leader()
+        operator = self.operator if self.runs else self._leaving
+        return operator is not None and operator.elector is not None and operator.elector.is_leader()
 
     async def kill(self) -> None:
         """End the process at once: nothing that it still tries gets out."""
@@ -140,16 +142,22 @@ class Replica:
         """Ask the process to end, and wait until it has."""
         if self.operator is not None and self.runs:
             self.operator.stop()
-        await self._bury()
+            self._leaving = self.operator
+        error = await self._bury()
+        self._leaving = None
+        if error is not None:
+            self.ends.append(error)
 
-    async def _bury(self, *, cancel: bool = False) -> None:
+    async def _bury(self, *, cancel: bool = False) -> BaseException | None:
+        """Wait for the end of the process; return the error that it ended with, which of a killed one nobody hears."""
         task, self._task, self.operator = self._task, None, None
         if task is None:
-            return
+            return None
         if cancel:
             task.cancel()
         await asyncio.wait({task})
         self.link.cut()
+        return None if task.cancelled() else task.exception()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Start the process again if it ended by itself, as the kubelet does."""
@@ -166,8 +174,11 @@ class Replica:
             self.start()
 
     async def review(self, path: str, request: AdmissionRequest) -> Any:
-        """Answer a review as the webhook server does."""
-        assert self.operator is not None
-        server = self.operator.webhooks
+        """Answer a review as the webhook server does; raises ConnectionError if the process is no more by then."""
+        operator = self.operator
+        await self.process.answers()
+        if operator is None or operator is not self.operator:
+            raise ConnectionResetError("connection reset by peer")
+        server = operator.webhooks
         review: Any = server._routes[path]
         return await server._judge(review.args[0], request)

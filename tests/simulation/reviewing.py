@@ -51,8 +51,9 @@ class Reviews:
             raise InternalServerError("failed calling webhook: tls: failed to verify certificate: x509", code=500)
         try:
             async with asyncio.timeout(10.0):
-                await one.process.answers()
                 return await one.review(path, request)
+        except ConnectionError as error:
+            raise InternalServerError(f"failed calling webhook: {error}", code=500) from None
         except TimeoutError:
             raise InternalServerError("failed calling webhook: context deadline exceeded", code=500) from None
 

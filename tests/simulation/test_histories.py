@@ -14,11 +14,13 @@ from tests.simulation.history import History, draw
 from tests.simulation.machine import run
 from tests.simulation.shrink import shrink
 from tests.simulation.throughput import Span, seconds_busy
+from tests.size import sized
 
 if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
-PARTS = 20
+PARTS = sized(20, full=400)
+"""Tests that share the histories: at full size each is a matter of half a minute, so that one sees them come."""
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))
 FAILED = Path("build/simulation")
 

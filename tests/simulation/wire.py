@@ -101,7 +101,7 @@ class Link:
         """Bring a request to the server and its answer back; raises TransportError where either is lost."""
         verb, plain, query, target = _read(method, path)
         asking = Asking(verb, plain, query, content_type or "", target, body or b"", accept or "")
-        if verb not in {"get", "list", "watch", "other"}:
+        if not self.is_dead and verb not in {"get", "list", "watch", "other"}:
             for listener in self.sent:
                 listener(self.name, asking)
         way = self._carry(asking, f"{method} {plain}")

@@ -146,7 +146,8 @@ class FleetJudge:
         if shown is None or shown["metadata"]["uid"] != job["metadata"]["uid"]:
             self.broken("the view is true", f"{key} is not shown")
             return
-        status, expected = shown["status"], self.truth.of(job)
+        status = shown["status"]
+        expected = self.truth.of(job, status["cluster"])
         if expected is None:
             return
         if is_new:  # it has not seen all pods yet, and says so of none; where jobs are it knows, or does not answer
@@ -219,5 +220,7 @@ class FleetJudge:
         status = {} if shown is None else shown["status"]
         if end is not None and not status.get("timeline"):
             self.broken("what a worker told is kept", f"{key} is {end[0]} and has no timeline")
-        if end is not None and end[1] in {"FailedJobs", "ReachedMaxRestarts"} and not status.get("firstFault"):
+        fails = end is not None and end[1] in {"FailedJobs", "ReachedMaxRestarts"}
+        knows = status.get("cluster") or not self.truth.left(job)
+        if fails and knows and not status.get("firstFault"):
             self.broken("what a worker told is kept", f"{key} is {end} and nothing says what went wrong first")

@@ -81,7 +81,7 @@ FLEET: Final = (
     Planted("what is dispatched has no phase", trainjob.TrainJobReconciler, "_tell_dispatched", later(DONE)),
     Planted("nothing is ever elsewhere", objects, "is_elsewhere", returns(False), theme="moved unseen"),
     # -- where a job is
-    Planted("a worker is not read from a Workload", placement, "_cluster", returns(None)),
+    Planted("a worker is not read from a Workload", placement, "named_in", returns(None)),
     Planted("a job that is sent runs", view, "state_of", _by_wish),
     Planted(
         "news of Workloads is nobody's",

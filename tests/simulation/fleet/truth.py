@@ -37,8 +37,11 @@ class Truth:
         """When something last changed that the view shows of the TrainJobs of a name."""
         self.changes = 0
         """How often something changed by which it is told why a job waits."""
+        self._left: dict[str, str] = {}
+        """Workloads of the hub that name no worker any more, and which they named last."""
         for server in servers.values():
             server.storage.listeners.append(self._hears())
+        servers[HUB].storage.listeners.append(self._leaves)
 
     def _hears(self) -> Callable[[Change, str], None]:
         def changed(change: Change, _: str) -> None:
@@ -53,6 +56,18 @@ class Truth:
                 self._changed[change.key.name.split("-")[1]] = self._loop.time()
 
         return changed
+
+    def _leaves(self, change: Change, _: str) -> None:
+        before, after = change.before, change.after
+        if change.collection == wl.COLLECTION and before and after and not wl.cluster_of(after):
+            self._left[change.key.name] = wl.cluster_of(before) or self._left.get(change.key.name, "")
+
+    def left(self, job: Tree) -> str:
+        """Return the worker that a TrainJob of the hub ended on, if its Workload names none since: it was evicted."""
+        workload = self.copy_of(job, HUB)
+        if workload is None or end_of(job) is None or wl.cluster_of(workload):
+            return ""
+        return self._left.get(workload["metadata"]["name"], "")
 
     def still_for(self, name: str) -> float:
         """Return for how many seconds nothing has changed of the TrainJobs of a name."""
@@ -89,15 +104,18 @@ class Truth:
             if one["metadata"]["labels"][_JOBSET] == name and phase(one) in {"Pending", "Running"}
         ]
 
-    def of(self, job: Tree) -> Tree | None:
-        """Return what the view must show of a TrainJob of the hub; None where pods of others of its name are about."""
+    def of(self, job: Tree, cluster: str) -> Tree | None:
+        """Return what the view must show of a TrainJob of the hub; None where pods of others of its name are about.
+
+        `cluster` is where the view shows it: it may know where a job ended that was evicted meanwhile, and need not.
+        """
         name, end = job["metadata"]["name"], end_of(job)
         if not self.is_dispatched(job):
             pods = self._alive(HUB, name)
             state = "Suspended" if job["spec"].get("suspend") else "Running" if any(map(_ready, pods)) else "Starting"
             return _shown(HUB, end[0] if end else state, pods)
         workload = self.copy_of(job, HUB)
-        where = "" if workload is None else wl.cluster_of(workload)
+        where = ("" if workload is None else wl.cluster_of(workload)) or (cluster if cluster == self.left(job) else "")
         elsewhere = [one for one in self._servers if one != where and self._alive(one, name)]
         pods = self._alive(where, name) if where else []
         mine = [one for one in pods if workload and self.workload_of(where, one) == workload["metadata"]["name"]]
