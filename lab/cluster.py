@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from lab import addresses, audit, etcd
+from lab import addresses, audit, controlplane, etcd
 from lab.connection import Connection
 from lab.engines import binary
 from lab.errors import LabError, NoClusterError
@@ -202,6 +202,14 @@ class Cluster:
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
+    def touch(self, namespace: str, pod: str, path: str) -> None:
+        """Make a file in a pod: how a test tells a training to go on, or to stop.
+
+        What waits for the file may end, and `touch` with its container (exit code 137), before kubectl hears of it:
+        kubectl's code says nothing, so the test must see what it waits for.
+        """
+        self.kubectl("exec", f"--namespace={namespace}", pod, "--", "touch", path, check=False)
+
     def get(self, *arguments: str) -> Any:
         """Return what `kubectl get ARGUMENTS -o json` says."""
         return json.loads(self.kubectl("get", *arguments, "-o", "json").stdout)
@@ -306,11 +314,13 @@ class Cluster:
             pass_fds=(listener.fileno(),),
         )
         listener.close()
-        self.start("etcd", etcd.command(self.folder))
-        self.start("kube-apiserver", self._apiserver())
+        self.start("etcd", etcd.command(self.folder), controlplane.ENVIRONMENT)
+        audits = audit.flags(self.folder, everyone=self._everyone) if self._audited else []
+        apiserver = [*controlplane.apiserver(self.folder, self.port, self.index), *audits]
+        self.start("kube-apiserver", apiserver, controlplane.ENVIRONMENT)
         self.wait_ready()
-        self.start("kube-controller-manager", self._controller_manager())
-        self.start("kube-scheduler", self._scheduler())
+        self.start("kube-controller-manager", controlplane.controller_manager(self.folder), controlplane.ENVIRONMENT)
+        self.start("kube-scheduler", controlplane.scheduler(self.folder), controlplane.ENVIRONMENT)
 
     def _make_pki(self) -> None:
         folder = self.folder / "pki"
@@ -331,75 +341,6 @@ class Cluster:
         self.user("admin", "lab-admin", ("system:masters",))
         self.user("controller-manager", "system:kube-controller-manager")
         self.user("scheduler", "system:kube-scheduler")
-
-    def _apiserver(self) -> list[str]:
-        pki = self.folder / "pki"
-        return [
-            binary("kube-apiserver"),
-            f"--etcd-servers={etcd.CLIENT}",
-            f"--secure-port={self.port}",
-            f"--advertise-address={self.address}",
-            f"--service-cluster-ip-range={addresses.services(self.index)}",
-            f"--tls-cert-file={pki}/apiserver.crt",
-            f"--tls-private-key-file={pki}/apiserver.key",
-            f"--client-ca-file={pki}/ca.crt",
-            "--authorization-mode=Node,RBAC",
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-            f"--service-account-key-file={pki}/service-account.pub",
-            f"--service-account-signing-key-file={pki}/service-account.key",
-            f"--kubelet-client-certificate={pki}/apiserver-kubelet.crt",
-            f"--kubelet-client-key={pki}/apiserver-kubelet.key",
-            f"--kubelet-certificate-authority={pki}/ca.crt",
-            # Node names do not resolve here; without this, logs fail.
-            "--kubelet-preferred-address-types=InternalIP",
-            # The aggregation layer: an aggregated API trusts these headers from this certificate.
-            f"--requestheader-client-ca-file={pki}/ca.crt",
-            "--requestheader-allowed-names=front-proxy",
-            "--requestheader-username-headers=X-Remote-User",
-            "--requestheader-group-headers=X-Remote-Group",
-            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
-            f"--proxy-client-cert-file={pki}/front-proxy.crt",
-            f"--proxy-client-key-file={pki}/front-proxy.key",
-            "--enable-aggregator-routing=true",
-            "--allow-privileged=true",
-            "--profiling=false",
-            *(audit.flags(self.folder, everyone=self._everyone) if self._audited else ()),
-        ]
-
-    def _controller_manager(self) -> list[str]:
-        pki = self.folder / "pki"
-        kubeconfig = self.folder / "controller-manager.kubeconfig"
-        return [
-            binary("kube-controller-manager"),
-            f"--kubeconfig={kubeconfig}",
-            f"--authentication-kubeconfig={kubeconfig}",
-            f"--authorization-kubeconfig={kubeconfig}",
-            f"--root-ca-file={pki}/ca.crt",
-            f"--service-account-private-key-file={pki}/service-account.key",
-            "--use-service-account-credentials=true",
-            "--leader-elect=false",
-            # On two busy cores heartbeats come late: a node is lost after minutes here, not after 50 s.
-            "--node-monitor-grace-period=400s",
-            # A lab has one node and many tests: the shipped limit of 20 requests a second would be what they measure.
-            "--kube-api-qps=500",
-            "--kube-api-burst=1000",
-        ]
-
-    def _scheduler(self) -> list[str]:
-        kubeconfig = self.folder / "scheduler.kubeconfig"
-        config = self.folder / "scheduler.yaml"
-        config.write_text(
-            yaml.safe_dump(
-                {
-                    "apiVersion": "kubescheduler.config.k8s.io/v1",
-                    "kind": "KubeSchedulerConfiguration",
-                    "clientConnection": {"kubeconfig": str(kubeconfig), "qps": 500, "burst": 1000},
-                    "leaderElection": {"leaderElect": False},
-                }
-            )
-        )
-        access = [f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}"]
-        return [binary("kube-scheduler"), f"--config={config}", *access]
 
 
 def _is_discovered(connection: Connection, crd: dict[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from lab import addresses
+from lab.controlplane import ENVIRONMENT
 from lab.engines import binary
 from lab.errors import LabError
 from lab.images import trainplane
@@ -107,7 +108,7 @@ def _start_containerd(cluster: Cluster, place: _Place) -> None:
     link_to(root)
     settings = cluster.folder / f"containerd{place.mark}.toml"
     settings.write_text(config(root, run=place.run, network=place.network))
-    cluster.start(f"containerd{place.mark}", ["containerd", "--config", str(settings)])
+    cluster.start(f"containerd{place.mark}", ["containerd", "--config", str(settings)], ENVIRONMENT)
     wait_answering(cluster.sandbox, place.run)
 
 
@@ -176,7 +177,7 @@ def _start_kubelet(cluster: Cluster, place: _Place, others: dict[str, Any]) -> N
         f"--hostname-override={place.name}",
         f"--root-dir={cluster.folder}/{engine}",
     ]
-    cluster.start(engine, command)
+    cluster.start(engine, command, ENVIRONMENT)
 
 
 def _start_proxy(cluster: Cluster) -> None:

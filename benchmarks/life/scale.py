@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = "scale"
 _HELD: Final = "held"
 _DIGEST_SECONDS: Final = 600.0
-"""How long engines may take to have nothing more to say: Kueue looks at TrainJobs one at a time, and comes back to one
-that it has admitted only when it has seen all that were sent since."""
+"""How long engines may take at least to have nothing more to say: Kueue, as it is shipped, looks at TrainJobs one at a
+time, and comes back to one that it has admitted only when it has seen all that were sent since."""
+_DIGEST_SECONDS_PER_JOB: Final = 0.25
+"""What they may take for each job on a machine that they fill: 0.1 s of all its cores were measured."""
 _BETWEEN_SECONDS: Final = 30.0
 ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
 
@@ -39,6 +41,11 @@ ENGINES: Final = ("kube-apiserver", "etcd", "kueue")
 def quota(jobs: int) -> dict[str, str]:
     """Return a quota for so many jobs at a time."""
     return {"cpu": str(jobs * PODS), "memory": f"{jobs * PODS}Gi"}
+
+
+def digest_seconds(jobs: int) -> float:
+    """Return how long engines may take until they have nothing more to say of so many jobs."""
+    return max(_DIGEST_SECONDS, jobs * _DIGEST_SECONDS_PER_JOB)
 
 
 def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: int) -> Iterator[dict[str, Any]]:
@@ -49,10 +56,11 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
     logs, before = side.logs(), used(*side.clusters)
     plan = {"namespace": _NAMESPACE, "job": job, "pods": PODS, "kueue": True, "complete": 0, "running": running}
     plan |= {"names": [f"job-{number:05}" for number in range(jobs)], "seconds": seconds}
-    times = drive(side, plan | {"patience": _DIGEST_SECONDS})
+    patience = digest_seconds(jobs)
+    times = drive(side, plan | {"patience": patience})
     assert times["jobs_running"] >= running, f"{times['jobs_running']} of {running} jobs run: {times}"
-    side.wait_quiet(_DIGEST_SECONDS)
-    counts, filled = settled(side, logs, _DIGEST_SECONDS)
+    side.wait_quiet(patience)
+    counts, filled = settled(side, logs, patience)
     made = times["jobs_created"]
     figures: dict[str, Any] = {"queued_jobs": made, "queued_running": running, "filling_s": times["creating_s"]}
     figures |= {f"filling_{name}": times[name] for name in ("created_p50_s", "created_p99_s", "running_p99_s")}
@@ -62,8 +70,8 @@ def queued(side: Side, jobs: int, running: int, *, seconds: float, admissions: i
         figures[f"{engine}_filling_cpu_ms_per_job"] = (filled.cpu[engine] - before.cpu[engine]) / made * 1000
     yield figures
     yield _admissions(side, admissions)
-    yield _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster))
-    yield _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster))
+    yield _restart(side, side.operator.engine, lambda: side.operator.wait_ready(side.cluster), patience)
+    yield _restart(side, "kueue", lambda: kueue.wait_ready(side.cluster), patience)
 
 
 def _admissions(side: Side, number: int) -> dict[str, Any]:
@@ -119,7 +127,7 @@ def _end_one(side: Side) -> None:
                 connection.send("PATCH", place, body, "application/merge-patch+json")
 
 
-def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[str, Any]:
+def _restart(side: Side, engine: str, wait_ready: Callable[[], None], patience: float) -> dict[str, Any]:
     """Kill an engine, start it again, and return what it and the operator asked until the operator was quiet."""
     logs = side.logs()
     side.cluster.kill(engine)
@@ -127,7 +135,7 @@ def _restart(side: Side, engine: str, wait_ready: Callable[[], None]) -> dict[st
     process = side.cluster.revive(engine)
     wait_ready()
     ready = time.monotonic() - begin
-    counts, _ = settled(side, logs, _DIGEST_SECONDS)
+    counts, _ = settled(side, logs, patience)
     name = f"restart_{engine}"
     return {
         f"{name}_ready_s": ready,
@@ -173,12 +181,13 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--running", type=int, default=50, help="jobs for which the queue has room")
     parser.add_argument("--seconds", type=float, default=900, help="how long sending may take")
+    parser.add_argument("--kueue-workers", type=int, help="TrainJobs that Kueue looks at at once; one as it is shipped")
     parser.add_argument("--admissions", type=int, default=10, help="queued: jobs that are ended one by one")
     parser.add_argument("--restarts", action="store_true", help="through: kill operator and Kueue on the way")
     given = parser.parse_args()
     (side,) = Side.up(given.side)
     try:
-        side.add_kueue()
+        side.add_kueue(given.kueue_workers)
         if given.mode == "queued":
             parts = queued(side, given.jobs, given.running, seconds=given.seconds, admissions=given.admissions)
         else:

@@ -195,9 +195,11 @@ class Side:
 
         wait_for("API servers to be quiet", quiet, seconds=seconds)
 
-    def add_kueue(self) -> None:
-        """Install Kueue on the one cluster."""
-        kueue.install(self.cluster, frameworks=FRAMEWORKS)
+    def add_kueue(self, workers: int | None = None) -> None:
+        """Install Kueue on the one cluster; `workers` is how many TrainJobs it looks at at once, if not one."""
+        kinds = {f"TrainJob.{trainplane.GROUP}": workers}
+        many = {"controller": {"groupKindConcurrency": kinds}} if workers else {}
+        kueue.install(self.cluster, frameworks=FRAMEWORKS, **many)
         self.cluster.apply(objects.flavor())
 
     def prepare(self, namespace: str, quota: dict[str, str] | None, runtime: str = RUNTIME) -> dict[str, Any]:

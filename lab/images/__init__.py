@@ -89,6 +89,7 @@ IMAGES: dict[str, Image] = {
             base="python",
             wheels="frameworks.txt",
             without=("tensorflow/include", "clang"),
+            finish="frameworks.sh",
         ),
         Image(
             "mpi",

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
-_PODS = sized(500, full=5000)
+_PODS = sized(250, full=5000)
 
 
+@pytest.mark.usual
 @pytest.mark.timeout(600)
 def test_kwok_runs_thousands_of_pods_on_1000_nodes(
     measured: Callable[[str], AbstractContextManager[tuple[Cluster, ...]]], report: SuiteReport
