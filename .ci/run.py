@@ -23,10 +23,13 @@ LANES = 2
 """Steps that run at a time: one per core of CI's machine."""
 COLD_SECONDS = 600
 """First steps that took longer than this found no caches: the suites then run at their smaller size."""
+WARM_SECONDS = 3600
+"""How long a run with caches may be expected to take: if those steps that ended foretell more, the rest is smaller."""
 POLL_SECONDS = 0.5
 """How often the processes are looked at."""
-PATIENCE = 2
-"""How many times its budget a step may take before it is ended: a machine that others use is slow.
+PATIENCE = 3
+"""How many times its budget a step may take before it is ended: a machine that others use is slow, for an hour or for a
+minute, and the total bounds them all.
 
 What took longer than its budget is told in the table, and passes.
 """
@@ -101,8 +104,7 @@ class Run:
             if step.verdict != "passed":
                 return
         if self.seconds() > COLD_SECONDS:
-            say(f"the first steps took {self.seconds():.0f} s: no caches here, so suites run with SMALL=1")
-            self.environment["SMALL"] = "1"
+            self._shrink(f"the first steps took {self.seconds():.0f} s: no caches here")
         self._two_at_a_time(self._of("beside"))
         for step in self._of("alone"):
             self._finish(self._start(step, aside=False))
@@ -119,10 +121,29 @@ class Run:
         waiting = list(steps)
         while waiting or self._running:
             while waiting and len(self._running) < LANES:
+                expected = self._expected_seconds(waiting)
+                if expected > WARM_SECONDS:
+                    self._shrink(f"{self._slowness():.1f} times the budgets so far foretell {expected:.0f} s")
                 self._start(waiting.pop(0), aside=True)
             time.sleep(POLL_SECONDS)
             for one in [one for one in self._running if self._has_ended(one)]:
                 self._finish(one)
+
+    def _shrink(self, why: str) -> None:
+        """Let suites that start from now on run at their smaller size."""
+        if self.environment.get("SMALL") != "1":
+            say(f"{why}, so suites run with SMALL=1")
+            self.environment["SMALL"] = "1"
+
+    def _slowness(self) -> float:
+        """Return how many times their budgets the steps took that ran beside others."""
+        done = [step for step in self._of("beside") if step.verdict != "not run"]
+        return sum(step.seconds for step in done) / sum(step.budget for step in done) if done else 1.0
+
+    def _expected_seconds(self, waiting: list[Step]) -> float:
+        """Return how long the run will have taken if the steps that wait are as slow as those before them."""
+        left = sum(step.budget for step in waiting) / LANES + sum(step.budget for step in self._of("alone"))
+        return self.seconds() + self._slowness() * left
 
     def _start(self, step: Step, *, aside: bool) -> Running:
         say(f"=== {step.name} (budget {step.budget} s): {step.command}")
@@ -212,6 +233,9 @@ def main() -> int:
     if python.exists():
         subprocess.run([python, "-m", "lab", "down", "--all"], cwd=REPOSITORY, capture_output=True, check=False)
     say(table(run))
+    for step in run.steps:
+        if step.verdict != "passed":
+            print(f"FAILED step {step.name}: {step.verdict}")
     passed, failed = count()
     print(f"{passed} passed, {failed} failed", flush=True)
     return 0 if passed and not failed and all(step.verdict == "passed" for step in run.steps) else 1

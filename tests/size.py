@@ -1,6 +1,7 @@
 """How much a suite does: its usual size, the full one with FULL=1, a smaller one with SMALL=1.
 
-`.ci/run` sets SMALL=1 on a machine where everything had to be built first. A person sets FULL=1 and waits.
+`.ci/run` sets SMALL=1 on a machine where everything had to be built first, or that is slow. A person sets FULL=1 and
+waits. Single tests are marked `full` or `usual`: pyproject.toml says what that means.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ def make(ci: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     monkeypatch.setattr(ci, "REPOSITORY", tmp_path)
     monkeypatch.setattr(ci, "GRACE_SECONDS", 1)
     monkeypatch.setattr(ci, "POLL_SECONDS", 0.05)
+    monkeypatch.delenv("SMALL", raising=False)
 
     def run(*lines: str, total: int = 60) -> dict[str, str]:
         table = tmp_path / "steps"
@@ -65,6 +66,7 @@ def test_it_starts_by_its_name_and_by_a_shell(tmp_path: Path, command: list[str]
         ended = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (code, "")
         assert ended.stdout.endswith("3 passed, 0 failed\n")
+        assert ("FAILED step one: failed (1)" in ended.stdout) == bool(code)
 
 
 def test_the_budgets_fit_into_the_total(ci: ModuleType) -> None:
@@ -131,6 +133,15 @@ def test_suites_are_smaller_where_the_first_steps_took_long(
 ) -> None:
     monkeypatch.setattr(ci, "COLD_SECONDS", 0)
     assert make("setup 9 first true", "small 9 beside test $SMALL = 1") == {"setup": "passed", "small": "passed"}
+
+
+@pytest.mark.parametrize(("seconds", "small"), [("0", ""), ("2.2", "1")])
+def test_suites_are_smaller_where_those_before_took_too_long(
+    make: Any, ci: ModuleType, monkeypatch: pytest.MonkeyPatch, seconds: str, small: str
+) -> None:
+    monkeypatch.setattr(ci, "WARM_SECONDS", 20)
+    before = (f"one 1 beside sleep {seconds}", f"two 1 beside sleep {seconds}")
+    assert make(*before, f'rest 20 beside test "$SMALL" = "{small}"')["rest"] == "passed"
 
 
 def test_what_a_step_printed_follows_its_verdict(make: Any, capfd: pytest.CaptureFixture[str]) -> None:
