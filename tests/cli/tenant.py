@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from lab import accounts
+from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +67,22 @@ class Tenant:
 
     def start(self, *words: str, program: str = "trainplane", **environment: str) -> subprocess.CompletedProcess[str]:
         """Run the installed program with the tenant's rights to its end."""
-        return subprocess.run(
+        with self.begin(*words, program=program, **environment) as running:
+            try:
+                printed, said = running.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                running.kill()
+                raise
+        return subprocess.CompletedProcess(words, running.returncode, printed, said)
+
+    def begin(self, *words: str, program: str = "trainplane", **environment: str) -> subprocess.Popen[str]:
+        """Begin the installed program with the tenant's rights."""
+        return subprocess.Popen(
             [SCRIPTS / program, *words],
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=self.environment(**environment),
-            timeout=PATIENCE,
-            check=False,
         )
 
     def environment(self, **others: str) -> dict[str, str]:
@@ -83,6 +93,23 @@ class Tenant:
     def tree(self, *words: str, code: int = 0) -> Any:
         """Run a command and return the JSON that it printed."""
         return json.loads(self.run(*words, code=code))
+
+    def pod(self, job: str, index: int, phase: str = "Running") -> str:
+        """Wait until the pod of a node is in a phase, and return its name."""
+        labels = f"jobset.sigs.k8s.io/jobset-name={job},batch.kubernetes.io/job-completion-index={index}"
+        found: list[str] = []
+
+        def is_there() -> bool:
+            words = (f"--namespace={self.namespace}", f"--selector={labels}", f"--field-selector=status.phase={phase}")
+            found[:] = self.cluster.kubectl("get", "pods", *words, "--output=name").stdout.split()
+            return bool(found)
+
+        wait_for(f"node {index} of {job}: {phase}", is_there, seconds=PATIENCE)
+        return found[0]
+
+    def let_go(self, job: str, index: int) -> None:
+        """Let the pod of a node go on: it waits for a file (`tests.e2e.shell.WAITING`)."""
+        self.cluster.touch(self.namespace, self.pod(job, index), "/tmp/go")
 
 
 @contextmanager

@@ -11,6 +11,15 @@ WAITING = "while [ ! -e /tmp/go ]; do sleep 0.1; done"
 """A training that goes on when the test says so."""
 
 
+def failing(words: str) -> str:
+    """Return a program that complains and fails.
+
+    A second lies between: of a process that ends in the same moment as it prints, the container runtime loses the last
+    words on a busy machine, and no kubelet has them.
+    """
+    return f"echo {words} >&2; sleep 1; exit 3"
+
+
 def shell_runtime(program: str, **job: Any) -> dict[str, Any]:
     """Return a runtime of the namespace that runs a shell program."""
     container = {

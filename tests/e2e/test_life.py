@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.e2e.localise import example
-from tests.e2e.shell import WAITING, shell_job, shell_runtime
+from tests.e2e.shell import WAITING, failing, shell_job, shell_runtime
 
 if TYPE_CHECKING:
     from tests.e2e.user import User
@@ -101,7 +101,7 @@ def test_a_jobset_deleted_by_hand_comes_back_while_the_trainjob_runs(user: User)
 
 
 def test_a_training_that_fails_says_why(user: User) -> None:
-    user.apply(shell_runtime("echo no such dataset >&2; exit 3"), shell_job("wrong"))
+    user.apply(shell_runtime(failing("no such dataset")), shell_job("wrong"))
     user.wait_state("wrong", "Failed")
     failed = user.condition("wrong", "Failed")
     assert failed is not None
@@ -115,7 +115,7 @@ def test_a_training_that_fails_says_why(user: User) -> None:
 
 
 def test_what_went_wrong_first_is_told_when_pods_and_jobset_are_gone(user: User) -> None:
-    user.apply(shell_runtime("echo no such dataset >&2; exit 3"), shell_job("gone"))
+    user.apply(shell_runtime(failing("no such dataset")), shell_job("gone"))
     user.wait_state("gone", "Failed")
     (pod,) = user.pods("gone")
     user.wait(

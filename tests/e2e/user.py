@@ -53,12 +53,9 @@ class User:
         self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(patch)}")
 
     def tell(self, job: str, path: str) -> None:
-        """Make a file in every pod of a TrainJob: how a test tells its training to go on.
-
-        A training may have gone on and ended before kubectl hears that the file is there: the test sees it end.
-        """
+        """Make a file in every pod of a TrainJob: how a test tells its training to go on."""
         for pod in self.pods(job):
-            self.kubectl("exec", pod["metadata"]["name"], "--", "touch", path, check=False)
+            self.cluster.touch(self.namespace, pod["metadata"]["name"], path)
 
     # -- what they see --------------------------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from lab import trainplane
 from lab.paths import REPOSITORY
+from tests.e2e.shell import WAITING
 from tests.progress import loop, watched
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
+from tests.sdk.kubernetes.stage import PATIENCE, runtime, train_job
 from tests.size import FULL
 from trainplane.api import names
 from trainplane.client.aio import AsyncTrainerClient

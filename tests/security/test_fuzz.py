@@ -19,7 +19,7 @@ import pytest
 from lab.paths import REPOSITORY
 from tests.security.fuzz.campaign import seed_of_today
 from tests.security.fuzz.decoders import CORPUS, DECODERS
-from tests.size import FULL
+from tests.size import FULL, sized
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 SEED = seed_of_today()
-SECONDS = 120 if FULL else 2
+SECONDS = sized(2, full=120, small=1)
 """Seconds of coverage-guided fuzzing of each decoder."""
 GROWTH_MB = 24.0
 """MB that a process may hold at its end beyond what it held after its warm-up: the noise of an allocator. A leak of

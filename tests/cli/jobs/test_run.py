@@ -28,6 +28,8 @@ import os, sys, time
 rank = os.environ.get("JOB_COMPLETION_INDEX", os.environ.get("JAX_PROCESS_ID", os.environ.get("RANK")))
 print("rank", rank, *sys.argv[1:], flush=True)
 if "fail" in sys.argv and rank == "1":
+    while not os.path.exists("/tmp/go"):
+        time.sleep(0.1)
     raise RuntimeError("the data is not there")
 if "stay" in sys.argv:
     time.sleep(600)
@@ -134,11 +136,15 @@ def test_the_same_on_a_cluster(tenant: Tenant, folder: Path) -> None:
     """Fails on purpose and is explained; is tried again, compared, held, and goes: all of it in one namespace."""
     tenant.apply(shell_runtime("true"))
     own = ["--runtime", "shell", "--nodes", "2"]
-    failed = tenant.start("run", "--name", "fit", *own, "train.py", "fail")
-    assert failed.returncode == 1, failed.stderr
-    assert {"[node-0] rank 0 fail", "[node-1] rank 1 fail"} <= set(failed.stdout.splitlines())
-    assert "RuntimeError: the data is not there" in failed.stderr
-    assert "→" in failed.stderr
+    with tenant.begin("run", "--name", "fit", *own, "train.py", "fail") as program:
+        assert program.stdout is not None
+        printed = {program.stdout.readline() for _ in range(2)}
+        assert printed == {"[node-0] rank 0 fail\n", "[node-1] rank 1 fail\n"}
+        tenant.let_go("fit", 1)  # not before: it takes the pod of node 0 with it, if that still runs
+        _, said = program.communicate(timeout=PATIENCE)
+    assert program.returncode == 1, said
+    assert "RuntimeError: the data is not there" in said
+    assert "→" in said
 
     assert "# trainjob spec.trainer.numNodes" in tenant.run("render", "fit", "--provenance")
     document = {

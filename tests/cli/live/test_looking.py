@@ -10,6 +10,7 @@ import pytest
 
 from lab.engines import binary
 from tests.cli.tenant import PATIENCE, SCRIPTS, Tenant, tenant_of
+from tests.e2e.shell import WAITING, failing
 from tests.sdk.kubernetes.stage import runtime, train_job
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
     from lab.cluster import Cluster
 
-PROGRAM = "echo rank $JOB_COMPLETION_INDEX begins; test $JOB_COMPLETION_INDEX = 0 || { echo no more >&2; exit 3; }"
+PROGRAM = f"""
+echo rank $JOB_COMPLETION_INDEX begins
+if [ "$JOB_COMPLETION_INDEX" = 1 ]; then {WAITING}; {failing("no more")}; fi
+sleep 1
+"""
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +31,16 @@ def tenant(cluster: Cluster) -> Iterator[Tenant]:
     with tenant_of(cluster) as tenant:
         tenant.apply(runtime("shell", PROGRAM), train_job("mnist", trainer={"numNodes": 2}))
         tenant.apply(train_job("held", suspend=True))
-        wait = ("wait", "--for=condition=Failed", "trainjob/mnist", "-n", tenant.namespace, f"--timeout={PATIENCE}s")
-        cluster.kubectl(*wait)
+        tenant.pod("mnist", 0, "Succeeded")  # a pod that still runs as another fails is deleted, and its log with it
+        tenant.let_go("mnist", 1)
+        wait_failed(tenant, "mnist")
         yield tenant
+
+
+def wait_failed(tenant: Tenant, job: str) -> None:
+    """Wait until a TrainJob has failed."""
+    words = ("--for=condition=Failed", f"--namespace={tenant.namespace}", f"--timeout={PATIENCE}s")
+    tenant.cluster.kubectl("wait", f"trainjob/{job}", *words)
 
 
 def test_list_and_get_show_where_jobs_stand(tenant: Tenant) -> None:
@@ -50,6 +62,19 @@ def test_logs_events_and_runtimes_of_the_tenant(tenant: Tenant) -> None:
     assert "JobSet" in tenant.run("events", "mnist")
     assert [line.split()[0] for line in tenant.run("runtimes").splitlines()[1:]] == ["shell"]
     assert "held" in tenant.run("queue")
+
+
+def test_a_log_that_went_with_its_pod_is_missed_aloud(tenant: Tenant) -> None:
+    """Node 0 still runs as node 1 fails: its pod is deleted, and people are told why they see nothing of it."""
+    tenant.apply(runtime("waits", f"echo begins; {WAITING}; exit 3"))
+    tenant.apply(train_job("torn", "waits", trainer={"numNodes": 2}))
+    pod = tenant.pod("torn", 0)
+    tenant.let_go("torn", 1)
+    wait_failed(tenant, "torn")
+    tenant.cluster.kubectl("wait", pod, "--for=delete", f"--namespace={tenant.namespace}", f"--timeout={PATIENCE}s")
+    done = tenant.start("logs", "torn")
+    assert (done.returncode, done.stdout) == (0, "[node-1] begins\n")
+    assert done.stderr.startswith("trainplane: no log of node-0: without a pod there is none.")
 
 
 def test_what_a_tenant_may_not_is_told_in_a_line(tenant: Tenant) -> None:

@@ -79,9 +79,7 @@ async def _look(tenant: Tenant, address: str) -> None:
         assert await browser.run("document.querySelector('tbody a').textContent") == "fit"
         await browser.open(f"{root}/jobs/fit", screen)
         await _holds(browser, "document.getElementById('lines').textContent.includes('3 steps')")
-        for pod in ("0", "1"):
-            let = ("-n", tenant.namespace, "-c", "node", "--", "touch", "/tmp/go")
-            tenant.cluster.kubectl("exec", _pod(tenant, pod), *let)
+        tenant.let_go("fit", 1)
         await _holds(browser, "document.querySelector('[role=status]').textContent.includes('Failed')")
         await _holds(browser, "document.getElementById('why').textContent.includes('What to do')")
         assert await browser.run("window.hacked") is None
@@ -89,12 +87,6 @@ async def _look(tenant: Tenant, address: str) -> None:
         for one in SCREENS:
             await browser.open(f"{root}/jobs/fit", one)
             assert await browser.findings(one) == []
-
-
-def _pod(tenant: Tenant, index: str) -> str:
-    labels = f"jobset.sigs.k8s.io/jobset-name=fit,batch.kubernetes.io/job-completion-index={index}"
-    found = tenant.cluster.kubectl("get", "pods", "-n", tenant.namespace, "-l", labels, "-o", "name")
-    return str(found.stdout).strip()
 
 
 async def _holds(browser: Browser, script: str) -> None:

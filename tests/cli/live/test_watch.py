@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.cli.live.tmux import terminal
 from tests.cli.tenant import PATIENCE, SCRIPTS
-from tests.sdk.kubernetes.stage import WAITING, runtime, train_job
+from tests.e2e.shell import WAITING
+from tests.sdk.kubernetes.stage import runtime, train_job
 
 if TYPE_CHECKING:
     from tests.cli.tenant import Tenant
@@ -30,14 +30,6 @@ if [ "$JOB_COMPLETION_INDEX" = 0 ]; then python3 -c {shlex.quote(REPORT)}; fi
 printf '\\033[2Jrank %s waits\\n' "$JOB_COMPLETION_INDEX"
 {WAITING}
 """
-
-
-def end(tenant: Tenant, job: str) -> None:
-    """Let the pods of a TrainJob go on to their end."""
-    where = ("--namespace", tenant.namespace)
-    named = ("get", "pods", *where, "--selector", f"jobset.sigs.k8s.io/jobset-name={job}", "--output=name")
-    for pod in tenant.cluster.kubectl(*named).stdout.split():
-        tenant.cluster.kubectl("exec", *where, pod, "--container=node", "--", "touch", "/tmp/go")
 
 
 @pytest.fixture
@@ -66,11 +58,11 @@ def test_a_job_is_watched_left_and_watched_to_its_end(tenant: Tenant, training: 
         left = screen.until("ended with 130")
         assert "TrainJob loop goes on. Come back with: trainplane watch loop" in left
 
-    words = [str(SCRIPTS / "trainplane"), "watch", training]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=tenant.environment()) as watching:
+    with tenant.begin("watch", training) as watching:
         assert watching.stdout is not None
         first = watching.stdout.readline()
-        end(tenant, training)
+        for node in range(2):
+            tenant.let_go(training, node)
         rest = watching.stdout.read()
         assert watching.wait(PATIENCE) == 0
     assert "node-0: Running" in first + rest

@@ -122,8 +122,8 @@ ENDS = (
         (
             "deadline-runs-on",
             "pods outlive the deadline",
-            "if is_stopped(after.conditions):",
-            "if not after.conditions:",
+            "if not is_stopped(after.conditions):",
+            "if after.conditions:",
         ),
         (
             "managed-by",

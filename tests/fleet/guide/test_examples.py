@@ -143,7 +143,7 @@ def test_a_training_with_ddp_goes_to_a_worker_and_back(trainees: Team, report: S
     us.wait("both ranks to train", lambda: all("trains" in logs(pod) for pod in pods), seconds=_TORCH_SECONDS)
     followed = [_follow(worker, us.namespace, pod, tmp_path / pod) for pod in pods]
     us.wait("both to be followed", lambda: all("trains" in (tmp_path / pod).read_text() for pod in pods))
-    worker.kubectl(*kubectl, "exec", pods[0], "--", "touch", "/tmp/stop")  # ends the training, on all nodes
+    worker.touch(us.namespace, pods[0], "/tmp/stop")  # ends the training, on all nodes
     for one in followed:
         one.wait(_TORCH_SECONDS)
     lines = [line for pod in pods for line in (tmp_path / pod).read_text().splitlines()]

@@ -107,15 +107,7 @@ class Seen:
         """Tell the pods of a job to stop."""
         worker = self.team.cluster("worker1")
         for pod in self.team.pods(name, on="worker1"):
-            command = [
-                "exec",
-                f"--namespace={self.team.namespace}",
-                pod["metadata"]["name"],
-                "--",
-                "touch",
-                "/tmp/stop",
-            ]
-            worker.kubectl(*command, check=False)
+            worker.touch(self.team.namespace, pod["metadata"]["name"], "/tmp/stop")
 
     def path(self, name: str, part: str = "") -> str:
         return f"{ROOT}/namespaces/{self.team.namespace}/trainjobs/{name}{part and f'/{part}'}"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
+from tests.e2e.shell import WAITING
+from tests.sdk.kubernetes.stage import PATIENCE, runtime, train_job
 from tests.unit.initializers.versity import KEY, SECRET
 from trainplane.api import names
 from trainplane.client.aio import AsyncTrainerClient

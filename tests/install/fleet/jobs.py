@@ -78,7 +78,7 @@ class Jobs:
         assert cluster is not None
         worker = self.stage.worker(cluster)
         for pod in self.stage.api(cluster).list("pods", TEAM, labels=f"jobset.sigs.k8s.io/jobset-name={name}"):
-            worker.kubectl("exec", "-n", TEAM, pod["metadata"]["name"], "--", "touch", "/tmp/stop")
+            worker.touch(TEAM, pod["metadata"]["name"], "/tmp/stop")
         wait_until(f"the end of {name}", lambda: self.is_complete(name))
         wait_until(f"the copy of {name} to go", lambda: not self.stage.api(cluster).get("trainjobs", TEAM, name))
         selector = f"jobset.sigs.k8s.io/jobset-name={name}"

@@ -34,26 +34,33 @@ class Term:
 
 
 class Record:
-    """Puts the terms together from what the candidates say."""
+    """Puts the terms together from what the candidates say.
+
+    An identity may have several: one that hears too late that it won does not lead, and stands again after others.
+    """
 
     def __init__(self) -> None:
-        self.terms: dict[str, Term] = {}
+        self.terms: dict[tuple[str, int], Term] = {}
+        """By identity and number."""
 
     def hear(self, words: dict[str, Any], current: str) -> str:
         """Take in a line of one candidate; returns the identity it speaks for from now on."""
         if identity := words.get("claimed"):
             until_ = words["sent"] + RENEW_DEADLINE
-            term = self.terms.get(identity)
-            if term is None:
-                self.terms[identity] = Term(identity, words["answered"], until_, words["term"])
-            else:
-                term.until = max(term.until, until_)
+            begun = Term(identity, words["answered"], until_, words["term"])
+            term = self.terms.setdefault((identity, words["term"]), begun)
+            term.until = max(term.until, until_)
             return str(identity)
         if "resigned" in words:
-            self.terms[current].until = min(self.terms[current].until, words["at"])
-        elif words["ended"] in self.terms:
-            self.terms[words["ended"]].led = words["led"]
+            for term in self._of(current):
+                term.until = min(term.until, words["at"])
+        else:
+            for term in self._of(words["ended"])[-1:]:  # who has led stands for election under another identity
+                term.led = words["led"]
         return current
+
+    def _of(self, identity: str) -> list[Term]:
+        return [term for term in self.terms.values() if term.identity == identity]
 
     def overlaps(self) -> list[tuple[str, str]]:
         """Return the pairs that may have led at one instant."""
@@ -142,8 +149,8 @@ class Election:
         return max(0, len(self.record.terms) - 1)
 
     def leader(self) -> Candidate:
-        """Return whose identity was the latest to claim."""
-        identity = max(self.record.terms.values(), key=lambda term: term.begin).identity
+        """Return whose identity was the latest to claim, by the API server: one that is starved hears of it late."""
+        identity = max(self.record.terms.values(), key=lambda term: term.term).identity
         return next(candidate for candidate in self.candidates if identity.startswith(candidate.name))
 
     async def next_leader(self, since: int) -> None:

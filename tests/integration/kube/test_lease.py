@@ -69,6 +69,21 @@ class TestTheJudge:
         record.hear({"resigned": True, "at": 11.0}, "a")
         assert record.overlaps() == []
 
+    def test_whoever_stands_again_after_another_has_a_second_term(self) -> None:
+        record = Record()
+        for at, identity in ((10.0, "a"), (11.0, "b"), (12.0, "a")):
+            self.claim(record, identity, at)
+        record.hear({"ended": "a", "led": [12.02, 12.5]}, "a")
+        assert len(record.terms) == 3
+        assert (record.overlaps(), record.unaccounted()) == ([], [])
+
+    def test_whoever_claimed_last_leads_though_another_heard_of_its_claim_later(self) -> None:
+        election = Election([])
+        for identity, answered, term in (("bo0-0", 12.0, 2), ("ann0-3", 13.1, 1)):
+            words = {"claimed": identity, "sent": answered - 0.1, "answered": answered, "term": term}
+            election.record.hear(words, "")
+        assert election.leader().name == "bo"
+
     def test_whoever_believes_to_lead_beyond_its_claim_is_found(self) -> None:
         record = Record()
         self.claim(record, "a", 10.0)

@@ -30,8 +30,6 @@ Tree = dict[str, Any]
 PATIENCE = 180.0
 """Seconds that anything may take on a busy machine of two cores."""
 API = "trainer.kubeflow.org/v1alpha1"
-WAITING = "while [ ! -e /tmp/go ]; do sleep 0.1; done"
-"""A training that goes on when the test says so."""
 
 
 def runtime(name: str, program: str, *, kind: str = "TrainingRuntime", backoff: int = 0, **pod: Any) -> Tree:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, Stage, runtime, train_job
+from tests.e2e.shell import WAITING, failing
+from tests.sdk.kubernetes.stage import PATIENCE, Stage, runtime, train_job
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.errors import ForbiddenError, JobStuckError, NotFoundError, RefusedError
 
 if TYPE_CHECKING:
     from trainplane.client.types.jobs import Cause
 
-ONE_FAILS = 'if [ "$JOB_COMPLETION_INDEX" = 1 ]; then echo no such dataset >&2; exit 3; fi; sleep 600'
+ONE_FAILS = f'if [ "$JOB_COMPLETION_INDEX" = 1 ]; then {failing("no such dataset")}; fi; sleep 600'
 HUNGRY = "python3 -c 'x = bytearray(512 << 20); print(len(x))'"
 
 

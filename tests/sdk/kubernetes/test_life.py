@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, runtime, train_job
+from tests.e2e.shell import WAITING
+from tests.sdk.kubernetes.stage import PATIENCE, runtime, train_job
 from trainplane.client.aio import AsyncTrainerClient
 from trainplane.client.errors import JobFailedError, RefusedError
 from trainplane.client.options import Name

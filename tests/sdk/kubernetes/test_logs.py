@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.sdk.kubernetes.stage import PATIENCE, WAITING, count_late, runtime, texts, train_job
+from tests.e2e.shell import WAITING
+from tests.sdk.kubernetes.stage import PATIENCE, count_late, runtime, texts, train_job
 from trainplane.client.errors import NotFoundError
 
 if TYPE_CHECKING:

@@ -101,7 +101,7 @@ class Admin:
     def tell(self, job: str, path: str) -> None:
         """Make a file in every pod of a TrainJob: its training goes on, or fails."""
         for pod in self.pod_names(job):
-            self.cluster.kubectl(f"--namespace={self.namespace}", "exec", pod, "--", "touch", path, check=False)
+            self.cluster.touch(self.namespace, pod, path)
 
     # -- waiting --------------------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from lab import profiles, trainplane
 from tests.sdk.official import documents
 from tests.sdk.official.sdk import PYTHON, Sdk
 from tests.sdk.official.side import kubeconfig
+from tests.size import sized
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from lab.cluster import Cluster
     from tests.suite import SuiteReport
 
-CROWD = 1000
+CROWD = sized(500, full=1000)
 """TrainJobs of the namespace that is listed."""
 ROUNDS = 3
 """Imports that are timed."""

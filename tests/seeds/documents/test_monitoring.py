@@ -16,7 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from lab import trainplane
-from tests.e2e.shell import WAITING, shell_job, shell_runtime
+from tests.e2e.shell import WAITING, failing, shell_job, shell_runtime
 from tests.e2e.user import User
 from tests.seeds.documents.commands import command_of
 from tests.seeds.documents.reading import documents, statements
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not documents(), reason="the documents do not li
 _PROGRAM: Final = f"""
 echo begins
 case $WHAT in
-fail) echo "NCCL error: unhandled system error" >&2; exit 3 ;;
+fail) {failing("NCCL error: unhandled system error")} ;;
 wait) {WAITING} ;;
 esac
 echo ends

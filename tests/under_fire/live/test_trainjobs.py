@@ -14,7 +14,6 @@ from tests.integration.operator.test_operator import (
     conditions,
     find,
     patch,
-    reasons,
     runtime,
     train_job,
     until,
@@ -150,10 +149,15 @@ def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Clu
         revive(operated)
     until(lambda: _pools(operated, namespace) == {"dear"}, "its Jobs in the second pool")
     until(lambda: not (find(operated, namespace, "jobset", "moved") or {})["spec"].get("suspend"), "a JobSet that runs")
-    until(lambda: "Moved" in reasons(operated, namespace, "moved"), "an Event that says so")
+    until(lambda: _tells(operated, namespace, "its pods are stopped first"), "an Event that says so")
 
 
 _KUEUE = "kueue.x-k8s.io/manager"
+
+
+def _tells(cluster: Cluster, namespace: str, words: str) -> bool:
+    """Return whether an Event has these words: steps that follow each other closely are told as one."""
+    return any(words in one["message"] for one in cluster.get("events", "-n", namespace)["items"])
 
 
 def _flavor(pool: str) -> Tree:
