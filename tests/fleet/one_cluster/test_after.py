@@ -37,8 +37,8 @@ def test_a_training_holds_no_quota_while_its_data_is_fetched(team: Team, report:
     assert training["metadata"]["annotations"][GATES] == AFTER
     assert training["spec"]["suspend"]
     assert team.pods("training") == []
-    assert condition_of(team.workload("training") or {}, "QuotaReserved") != "True"
-    assert _reserved(team) == 5, "its four CPUs are another's"
+    team.wait("its queue to have counted the other two", lambda: _reserved(team) == 5)
+    assert condition_of(team.workload("training") or {}, "QuotaReserved") != "True", "its four CPUs are another's"
 
     team.end_pods("meanwhile")
     team.wait("meanwhile to be complete", lambda: team.holds("trainjobs", "meanwhile", "Complete"))
