@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
+
+from trainplane.client.backends.process.addresses import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +25,9 @@ class Nodes:
         self.root, self.size, self._env = root, size, env
         self.host = "127.0.0.1"
         self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self.ports = [{"cache": free_port(), "data": free_port(), "health": free_port()} for _ in range(size)]
+        kinds = ("cache", "data", "health")
+        ports = iter(free_ports(len(kinds) * size))
+        self.ports = [{kind: next(ports) for kind in kinds} for _ in range(size)]
         (root / "key").write_bytes(os.urandom(32))
 
     @property
@@ -89,7 +92,9 @@ class Nodes:
             self.kill(index)
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Return ports of no range that the kernel gives out: whoever has one back after a restart still finds it free."""
+    found: list[int] = []
+    while len(found) < count:
+        found.append(free_port(found))
+    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cache.loopback import ids
+from tests.cache.nodes import free_ports
 from tests.unit.cache.data import write_parquet
 from trainplane.cache.errors import UnreachableError
 from trainplane.cache.opening import HeadLine
@@ -33,7 +33,8 @@ class Processes:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self.ports = {name: free_port() for name in ("head", "w0", "w1", "w2", "health")}
+        names = ("head", "w0", "w1", "w2", "health")
+        self.ports = dict(zip(names, free_ports(len(names)), strict=True))
         (root / "key").write_bytes(os.urandom(32))
         self.address = f"127.0.0.1:{self.ports['head']}"
 
@@ -65,7 +66,7 @@ class Processes:
 
     def wait_loaded(self) -> None:
         """Wait until every worker is there and has loaded what it should."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 100
         while not self.ready() or not all(self._loaded(name) for name in ("w0", "w1", "w2")):
             assert time.monotonic() < end
             time.sleep(0.1)
@@ -87,12 +88,6 @@ class Processes:
     def close(self) -> None:
         for name in list(self._running):
             self.kill(name)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ import pyarrow.flight as fl
 import pyarrow.parquet as pq
 import pytest
 
+from tests.cache.nodes import free_ports
 from tests.cache.reference_cache import HEAD, reference_cache, table
 from tests.cache.sides import Reader, Side, alternated, serving
-from tests.cache.test_program import free_port
 from tests.size import FULL, sized
 from trainplane.cache.errors import UnreachableError
 from trainplane.cache.opening import HeadLine
@@ -80,7 +80,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("speed")
     write(folder)
     (folder / "key").write_bytes(os.urandom(32))
-    head, worker, bare = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    head, worker, bare = (f"127.0.0.1:{port}" for port in free_ports(3))
     env = {
         **os.environ,
         "CACHE_KEY_FILE": str(folder / "key"),

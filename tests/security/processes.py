@@ -23,6 +23,7 @@ from lab.paths import REPOSITORY
 from lab.pki import Authority
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.operator.objects import NAMESPACE, runtime, train_job
+from trainplane.client.backends.process.addresses import free_port
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.hub.logarchive.archive import Archive
 from trainplane.hub.logarchive.retention import Retention
@@ -89,13 +90,6 @@ def in_thread(server: FakeServer) -> Iterator[None]:
         loop.close()
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
 class Served:
     """A process of ours with TLS on loopback. Ends with the stack."""
 
@@ -138,7 +132,8 @@ class Served:
 
     def said(self, message: str) -> dict[str, Any] | None:
         """Return the log line of a message."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        whole = (line for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n"))
+        lines = [json.loads(line) for line in whole if line.startswith("{")]
         return next((line for line in lines if line["msg"] == message), None)
 
     def trusting(self, certificate: str = "") -> ssl.SSLContext:
@@ -169,7 +164,10 @@ class OperatorProcess(Served):
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         super().__init__(folder, stack)
-        self.port, self.metrics_port, health = free_port(), free_port(), free_port()
+        # Of no range that the kernel gives out: a connection of somebody's would have one before the process does.
+        self.port = free_port()
+        self.metrics_port = free_port({self.port})
+        health = free_port({self.port, self.metrics_port})
         self.api.put(CLUSTER_TRAINING_RUNTIMES, runtime())
         configuration = {
             "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
