@@ -112,12 +112,19 @@ class Tenant:
         self.cluster.touch(self.namespace, self.pod(job, index), "/tmp/go")
 
 
+def wait_allowed(cluster: Cluster, who: str, verb: str, resource: str, namespace: str) -> None:
+    """Wait until the API server goes by a role that was just written: it reads roles by watching them."""
+    words = ("auth", "can-i", verb, resource, f"--as={who}", f"--namespace={namespace}")
+    wait_for(f"{who} to be allowed", lambda: cluster.kubectl(*words, check=False).code == 0, seconds=PATIENCE)
+
+
 @contextmanager
 def tenant_of(cluster: Cluster, name: str = "team") -> Iterator[Tenant]:
     """Make a namespace with its tenant; it is deleted afterwards, without waiting."""
     namespace = f"{name}-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", namespace)
     cluster.apply(*_rights(namespace))
+    wait_allowed(cluster, f"system:serviceaccount:{namespace}:{namespace}", "list", "trainjobs", namespace)
     kubeconfig = accounts.kubeconfig(cluster, namespace, namespace)
     tree = yaml.safe_load(kubeconfig.read_text())
     tree["contexts"][0]["context"]["namespace"] = namespace

@@ -92,7 +92,8 @@ class HubProcess:
 
     def said(self, message: str) -> list[Tree]:
         """Return the log lines of a message."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        whole = (line for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n"))
+        lines = [json.loads(line) for line in whole if line.startswith("{")]
         return [line for line in lines if line["msg"] == message]
 
     async def until(self, what: str, done: Callable[[], object]) -> None:

@@ -85,7 +85,8 @@ class Stage:
 
     def said(self, message: str) -> dict[str, Any] | None:
         """Return the log line of a message."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        whole = (line for line in self.log.read_text().splitlines(keepends=True) if line.endswith("}\n"))
+        lines = [json.loads(line) for line in whole if line.startswith("{")]
         return next((line for line in lines if line["msg"] == message), None)
 
     def wait(self, what: str, done: Callable[[], object]) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tests.cli.tenant import Tenant
 
 TRAIN = """
-import os, sys, time
+import atexit, os, sys, time
+atexit.register(time.sleep, 1)  # or the container runtime may lose the last words
 rank = os.environ.get("JOB_COMPLETION_INDEX", os.environ.get("JAX_PROCESS_ID", os.environ.get("RANK")))
 print("rank", rank, *sys.argv[1:], flush=True)
 if "fail" in sys.argv and rank == "1":

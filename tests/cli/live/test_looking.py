@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab.engines import binary
+from lab.processes import wait_for
 from tests.cli.tenant import PATIENCE, SCRIPTS, Tenant, tenant_of
 from tests.e2e.shell import WAITING, failing
 from tests.sdk.kubernetes.stage import runtime, train_job
@@ -59,7 +60,7 @@ def test_logs_events_and_runtimes_of_the_tenant(tenant: Tenant) -> None:
         "[node-1] rank 1 begins",
     ]
     assert tenant.run("logs", "mnist", "--node", "0", "--since", "1h", "--follow") == "rank 0 begins\n"
-    assert "JobSet" in tenant.run("events", "mnist")
+    wait_for("news of the JobSet", lambda: "JobSet" in tenant.run("events", "mnist"), seconds=PATIENCE)
     assert [line.split()[0] for line in tenant.run("runtimes").splitlines()[1:]] == ["shell"]
     assert "held" in tenant.run("queue")
 

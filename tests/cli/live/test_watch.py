@@ -42,7 +42,9 @@ def training(tenant: Tenant) -> str:
 def test_a_job_is_watched_left_and_watched_to_its_end(tenant: Tenant, training: str) -> None:
     with terminal() as screen:
         screen.begin([str(SCRIPTS / "trainplane"), "watch"], tenant.environment(), 80, 24)
-        small = screen.until("■ Running", "40 %, about 90 s left", "■ 2 running", "loss  ", "0.25", "rank 1 waits")
+        small = screen.until(
+            "■ Running", "40 %, about 90 s left", "■ 2 running", "loss  ", "0.25", "rank 1 waits", rows=24
+        )
         assert "\\x1b[2Jrank 1 waits" in small, "what a pod prints steers no terminal"
         assert "[red]evil  NaN" in small
         rows = small.rstrip("\n").split("\n")

@@ -11,6 +11,7 @@ import yaml
 from lab import accounts, node
 from lab.images import reference as image
 from lab.paths import REPOSITORY
+from tests.cli.tenant import wait_allowed
 from trainplane import KubernetesBackendConfig, TrainerClient
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ _RULES: Final = [
     {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
 ]
 _TRAINER: Final = """
-import hashlib, os, pathlib
+import atexit, hashlib, os, pathlib, time
+atexit.register(time.sleep, 1)  # or the container runtime may lose the last words
 for folder in ("/workspace/dataset", "/workspace/model"):
     for path in sorted(pathlib.Path(folder).rglob("*")):
         if path.is_file() and ".trainplane" not in path.parts:
@@ -66,6 +68,8 @@ class Tenant:
             },
             self._runtime(),
         )
+        who = f"system:serviceaccount:{self.namespace}:{self.namespace}"
+        wait_allowed(self.cluster, who, "create", "trainjobs", self.namespace)
 
     @cached_property
     def client(self) -> TrainerClient:

@@ -10,6 +10,7 @@ import pytest
 
 from lab import accounts, node, profiles, trainplane
 from lab.engines import binary
+from tests.cli.tenant import wait_allowed
 from tests.sdk.kubernetes.stage import Stage
 from tests.unit.initializers.versity import KEY, SECRET, Store, serving
 
@@ -123,6 +124,7 @@ async def site(cluster: Cluster, store: Store, tmp_path: Path) -> AsyncIterator[
             "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
         },
     )
+    wait_allowed(cluster, f"system:serviceaccount:{namespace}:{account}", "create", "trainjobs", namespace)
     async with Stage(cluster, namespace, accounts.kubeconfig(cluster, namespace, account)) as stage:
         site = Site(stage, store, cluster.folder / "volumes")
         site.secret("store", ACCESS_KEY_ID=KEY, SECRET_ACCESS_KEY=SECRET, SETTLE_SECONDS="1")

@@ -42,13 +42,17 @@ def test_the_pytorchjob_of_kueues_documents_runs_as_written(ours: Team) -> None:
     jobs.wait_gone(name, on="worker1")
     jobs.wait("log of its master", lambda: jobs.log(name) == ["all 2 processes met"])
     jobs.wait("log of its worker", lambda: jobs.log(name, "step=worker") == ["one of 2 processes met the first"])
-    view = jobs.shown(name)["status"]
-    assert (view["cluster"], view["state"]) == ("worker1", "Succeeded")
+    jobs.wait("its end in the view", lambda: _end(jobs, name) == ("worker1", "Succeeded"))
     jobs.wait("news of its end", lambda: ("PyTorchJob", "PyTorchJobSucceeded") in _events(jobs, name))
 
 
 def _events(jobs: Jobs, name: str) -> set[tuple[str, str]]:
-    return {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events")["items"]}
+    return {(one["involvedObject"]["kind"], one["reason"]) for one in jobs.shown(name, "events").get("items", ())}
+
+
+def _end(jobs: Jobs, name: str) -> tuple[str, str]:
+    status = jobs.shown(name).get("status", {})
+    return status.get("cluster", ""), status.get("state", "")
 
 
 def test_an_mpijob_runs_over_ssh_and_its_launcher_is_read(ours: Team) -> None:

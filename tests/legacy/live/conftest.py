@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.tenant import wait_allowed
 from tests.fleet.api import Api
-from tests.legacy.live.tenant import Tenant, home
+from tests.legacy.live.tenant import NAMESPACE, USER, Tenant, home
 
 if TYPE_CHECKING:
     from lab.cluster import Cluster
@@ -16,4 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def tenant(node_cluster: Cluster) -> Tenant:
     node_cluster.apply(*home())
-    return Tenant(node_cluster, Api(node_cluster))
+    wait_allowed(node_cluster, USER, "create", "pods", NAMESPACE)
+    tenant = Tenant(node_cluster, Api(node_cluster))
+    tenant.wait("the account of pods, without which they are refused", tenant.has_account)
+    return tenant

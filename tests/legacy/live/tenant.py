@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 NAMESPACE = "tenant"
+USER = f"system:serviceaccount:{NAMESPACE}:{NAMESPACE}"
 PATIENCE = 120.0
 """Seconds that anything may take on a busy machine of two cores."""
 JOB_NAME = "training.kubeflow.org/job-name"
@@ -67,13 +68,16 @@ class Tenant:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> Result:
         """Run kubectl with the tenant's rights."""
-        user = f"system:serviceaccount:{NAMESPACE}:{NAMESPACE}"
-        return self.cluster.kubectl(f"--as={user}", f"--namespace={NAMESPACE}", *arguments, stdin=stdin, check=check)
+        return self.cluster.kubectl(f"--as={USER}", f"--namespace={NAMESPACE}", *arguments, stdin=stdin, check=check)
 
     def apply(self, *documents: Tree, check: bool = True) -> Result:
         """`kubectl apply` some documents."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
         return self.kubectl("apply", "--filename=-", stdin=text, check=check)
+
+    def has_account(self) -> bool:
+        """Say whether the namespace has the account that pods have where they name none."""
+        return self.cluster.kubectl("get", "serviceaccount", "default", "-n", NAMESPACE, check=False).code == 0
 
     def set_suspend(self, name: str, *, suspend: bool) -> None:
         patch = json.dumps({"spec": {"runPolicy": {"suspend": suspend}}})

@@ -148,7 +148,8 @@ def test_a_job_past_its_deadline_fails_and_its_pods_are_stopped(tenant: Tenant) 
 def test_pods_are_cleaned_up_and_those_of_nobody_are_left(tenant: Tenant) -> None:
     tenant.wait_condition("cleaned", "Succeeded")
     tenant.wait("cleaned pods to go", lambda: list(tenant.pods("cleaned")) == ["stray"])
-    assert not tenant.api.list("services", NAMESPACE, labels=f"{JOB_NAME}=cleaned")
+    services = f"{JOB_NAME}=cleaned"
+    tenant.wait("cleaned services to go", lambda: not tenant.api.list("services", NAMESPACE, labels=services))
 
 
 def test_a_job_whose_time_to_live_is_over_goes(tenant: Tenant) -> None:
@@ -200,15 +201,17 @@ def test_nobody_hands_a_job_to_another_manager(tenant: Tenant) -> None:
 
 
 def test_jobs_are_counted_under_the_old_names(tenant: Tenant) -> None:
-    tenant.wait_condition("final", "Failed")
-    with tenant.cluster.sandbox.entered():
-        connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=10)
-        with contextlib.closing(connection):
-            connection.request("GET", "/metrics")
-            text = connection.getresponse().read().decode()
-    labels = f'{{framework="pytorch",job_namespace="{NAMESPACE}"}}'
-    counts = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("training_operator_jobs_"))
-    assert float(counts[f"training_operator_jobs_restarted_total{labels}"]) >= 1
+    name = f'training_operator_jobs_restarted_total{{framework="pytorch",job_namespace="{NAMESPACE}"}}'
+
+    def counted() -> bool:
+        with tenant.cluster.sandbox.entered():
+            connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=60)
+            with contextlib.closing(connection):
+                connection.request("GET", "/metrics")
+                text = connection.getresponse().read().decode()
+        return float(dict(line.rsplit(" ", 1) for line in text.splitlines()).get(name, 0)) >= 1
+
+    tenant.wait("a restart to be counted", counted)
 
 
 def _uids(pods: dict[str, Tree]) -> set[str]:

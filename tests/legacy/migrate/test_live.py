@@ -12,6 +12,7 @@ import yaml
 from lab.paths import REPOSITORY
 from lab.processes import wait_for
 from lab.webhooks import documents
+from tests.cli.tenant import wait_allowed
 from tests.legacy.migrate.corpus import expectations, manifests
 from trainplane.api import tree as trees
 from trainplane.cli import main
@@ -48,6 +49,7 @@ def tenant(cluster: Cluster, namespace: str) -> Path:
             "subjects": [{"apiGroup": rbac, "kind": "User", "name": f"tenant-{namespace}"}],
         },
     )
+    wait_allowed(cluster, f"tenant-{namespace}", "list", "pytorchjobs", namespace)
     return kubeconfig
 
 

@@ -85,7 +85,7 @@ def test_a_job_runs_is_suspended_resumes_and_ends(stage: Stage) -> None:
     stage.api.patch("mpijobs", NAMESPACE, "life", {"spec": {"runPolicy": {"suspend": True}}})
     stage.until_pods("life", 0)
     stage.until("it is suspended", "life", Suspended="True", Running="False")
-    assert stage.api.list("jobs", NAMESPACE) == []
+    wait_for("its launcher goes", lambda: not stage.api.list("jobs", NAMESPACE), seconds=_PATIENCE)
 
     template = {"spec": {"nodeSelector": {"queue": "admitted"}}}
     admitted = {name: {"template": template} for name in ("Launcher", "Worker")}

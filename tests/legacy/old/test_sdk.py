@@ -5,6 +5,7 @@ With FULL=1 the same goes through training-operator v1.9.3 too, which proves wha
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,8 +85,9 @@ def test_a_function_is_trained_on_two_nodes(here: Side) -> None:
     assert found["replicas"]["Master"] == 1
     assert "trained" in found["listed"]
     here.sdk.run('client.delete_job("trained")')
-    here.until("trained leaves nothing", lambda: not here.api.list("pods", USER, labels=f"{_LABEL}=trained"))
-    assert not here.api.list("services", USER, labels=f"{_LABEL}=trained")
+    for kind in ("pods", "services"):
+        left = partial(here.api.list, kind, USER, labels=f"{_LABEL}=trained")
+        here.until(f"trained leaves no {kind}", lambda left=left: not left())  # type: ignore[misc] # of this kind
 
 
 OBJECT = """
@@ -109,7 +111,7 @@ def test_an_object_is_followed_and_its_events_are_read(here: Side) -> None:
     """Ours tells good news after a few seconds, several steps in one Event."""
     cell = """
 seen = []
-client.create_job(job("followed", "import time; print('begun'); time.sleep(3); print('ended')"))
+client.create_job(job("followed", "import time; print('begun'); time.sleep(3); print('ended'); time.sleep(1)"))
 client.wait_for_job_conditions(
     "followed", expected_conditions={"Running"}, polling_interval=1, wait_timeout=120,
     callback=lambda one: seen.append(one.metadata.name),
@@ -117,7 +119,7 @@ client.wait_for_job_conditions(
 logs, _ = client.get_job_logs("followed", follow=True)
 client.wait_for_job_conditions("followed", polling_interval=1, wait_timeout=120)
 events = {}
-while "pytorchjob/followed" not in events:
+while not any("followed-master-0" in line for line in events.get("pytorchjob/followed", ())):
     time.sleep(0.5)
     _, events = client.get_job_logs("followed", verbose=True)
 {"seen": seen, "logs": logs, "events": events}
@@ -131,7 +133,7 @@ while "pytorchjob/followed" not in events:
 
 def test_a_suspended_job_is_let_go_by_an_update(here: Side) -> None:
     cell = """
-client.create_job(job("held", "print('let go')", suspend=True))
+client.create_job(job("held", "import time; print('let go'); time.sleep(1)", suspend=True))
 while not any(one.type == "Suspended" for one in client.get_job_conditions("held")):
     time.sleep(0.3)
 pods = client.get_job_pod_names("held")

@@ -11,6 +11,7 @@ import pytest
 from lab import kueue, profiles, trainplane
 from lab.paths import REPOSITORY
 from lab.webhooks import documents
+from tests.cli.tenant import wait_allowed
 from tests.legacy.older.user import Teammate
 from tests.legacy.older.world import KINDS, OLDER, TODAY, TODAYS_RUNTIME, rights, runtime, train_job
 from tests.sdk.official.sdk import PYTHON, Sdk
@@ -74,6 +75,7 @@ def _allow(user: Teammate, group: str, resource: str) -> None:
 )
 def test_a_role_for_one_shape_gives_nothing_on_the_other(user: Teammate, group: str, resource: str, other: str) -> None:
     _allow(user, group, resource)
+    wait_allowed(user.cluster, ANN, "list", resource, user.namespace)
     assert user.kubectl("get", resource, f"--as={ANN}", check=False).code == 0
     refused = user.kubectl("get", other, f"--as={ANN}", check=False)
     assert "Forbidden" in refused.stderr

@@ -135,6 +135,11 @@ def test_with_todays_plural_the_older_ones_would_take_its_words(taken: Cluster) 
     user.apply(train_job(TODAY, "ours"), train_job(OLDER, "older"))
     for word in ("trainjobs", "trainjob"):
         assert user.fresh("get", word, "--output=name").split() == ["trainjob.kubeflow.org/older"]
-    assert ["GROUP:", "kubeflow.org"] in [line.split() for line in user.fresh("explain", "trainjob").splitlines()]
+
+    def explained() -> bool:  # the API server publishes schemas by itself, after it serves their objects
+        told = user.fresh("explain", "trainjob", check=False)
+        return ["GROUP:", "kubeflow.org"] in [line.split() for line in told.splitlines()]
+
+    user.wait("an explanation", explained)
     by_group = user.fresh("get", "trainjobs.trainer.kubeflow.org", "--output=name").split()
     assert by_group == ["trainjob.trainer.kubeflow.org/ours"]

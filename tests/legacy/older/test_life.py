@@ -36,8 +36,8 @@ def test_suspend_is_passed_on_and_deleting_deletes_what_it_became(user: Teammate
     user.patch("v2alpha1trainjobs", "whole", {"spec": {"suspend": True}})
     user.wait("it to be stopped", lambda: user.today("whole")["spec"].get("suspend") is True)
     user.kubectl("delete", "v2alpha1trainjobs", "whole")
-    user.wait("all to go", lambda: not (user.names("trainjobs") or user.names("trainingruntimes")))
-    assert user.names("jobsets") == []
+    made = ("trainjobs", "trainingruntimes", "jobsets")
+    user.wait("all to go", lambda: not any(map(user.names, made)))
 
 
 @pytest.mark.parametrize(

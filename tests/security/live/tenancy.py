@@ -43,6 +43,10 @@ class Tenancy:
         command = [binary("kubectl"), f"--kubeconfig={self.kubeconfig}", "-n", self.namespace, *arguments]
         return run(command, stdin=stdin, check=check)
 
+    def is_granted(self) -> bool:
+        """Tell whether the API server knows the tenant's rights."""
+        return self.kubectl("auth", "can-i", "create", "trainjobs.trainer.kubeflow.org", check=False).code == 0
+
     def create(self, document: Tree) -> Tree:
         """Create an object as the tenant, and return it."""
         made = self.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(document))
@@ -79,7 +83,9 @@ def settle_in(cluster: Cluster) -> Tenancy:
     name = f"tenant-{uuid.uuid4().hex[:8]}"
     cluster.kubectl("create", "namespace", name)
     cluster.apply(*grant(name))
-    return Tenancy(cluster, name, cluster.user(USER, USER))
+    tenancy = Tenancy(cluster, name, cluster.user(USER, USER))
+    until(tenancy.is_granted, "the tenant's rights: the API server reads roles a moment after they are written")
+    return tenancy
 
 
 def grant(namespace: str) -> tuple[Tree, Tree]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab import trainplane
+from tests.integration.operator.test_operator import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,8 @@ def scraper(tenancy: Tenancy) -> Iterator[str]:
         "subjects": [subject],
     }
     tenancy.cluster.apply(role, binding)
+    asked = ("auth", "can-i", "get", PATH, f"--as=system:serviceaccount:{namespace}:{name}")
+    until(lambda: tenancy.cluster.kubectl(*asked, check=False).code == 0, "the scraper's right")
     yield name
     tenancy.cluster.kubectl("delete", f"clusterrole/{whole}", f"clusterrolebinding/{whole}")
 

@@ -66,6 +66,7 @@ def admin(queued_cluster: Cluster) -> Iterator[Team]:
         queued_cluster.apply(*_grant(team.namespace))
         team.open_queue({"cpu": "4"}, flavors=(CHEAP, PREMIUM))
         team.patch("clusterqueues", team.namespace, {"spec": {"stopPolicy": "Hold"}})
+        team.wait("the queue to be closed", lambda: not team.holds("clusterqueues", team.namespace, "Active"))
         yield team  # what it leaves behind goes with the cluster
 
 
@@ -73,7 +74,20 @@ def admin(queued_cluster: Cluster) -> Iterator[Team]:
 def tenant(admin: Team) -> Iterator[Team]:
     """Return the same namespace as its tenant sees it."""
     with admin.cluster.connection(user=TENANT) as connection:
-        yield Team(admin.cluster, connection, admin.namespace)
+        team = Team(admin.cluster, connection, admin.namespace)
+        admin.wait("the tenant's rights", lambda: _is_granted(team))
+        yield team
+
+
+def _is_granted(tenant: Team) -> bool:
+    """Tell whether the API server knows the tenant's rights: it reads roles a moment after they are written."""
+    try:
+        tenant.all("trainjobs")
+    except LabError as error:
+        if ": 403 " not in str(error):
+            raise
+        return False
+    return True
 
 
 def _wait_judged(cluster: Cluster) -> None:

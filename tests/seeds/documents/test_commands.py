@@ -50,7 +50,7 @@ def test_a_file_is_submitted(user: User, tmp_path: Path) -> None:
     (command,) = (one.text for one in statements() if one.kind == "command" and "apply -f" in one.text)
     words = shlex.split(command)
     (tmp_path / words[-1]).write_text(yaml.safe_dump(shell_job("submitted")))
-    user.apply(shell_runtime("echo trained"))
+    user.apply(shell_runtime("echo trained; sleep 1"))
     place = [f"--kubeconfig={user.cluster.kubeconfig}", f"--namespace={user.namespace}"]
     run([binary(words[0]), *place, *words[1:-1], str(tmp_path / words[-1])])
     user.wait_state("submitted", "Succeeded")

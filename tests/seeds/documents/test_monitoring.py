@@ -9,6 +9,7 @@ import concurrent.futures
 import http.client
 import re
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -37,6 +38,7 @@ fail) {failing("NCCL error: unhandled system error")} ;;
 wait) {WAITING} ;;
 esac
 echo ends
+sleep 1
 """
 _IMAGE: Final = "registry.invalid/none:1"
 
@@ -88,14 +90,14 @@ def test_each_phase_is_shown(people: User) -> None:
 
 def test_events_tell_the_whole_life(people: User) -> None:
     said = _said("Events:")
-    people.wait_event("done", "Completed")
-    people.wait_event("wrong", "Failed")
-    told = {job: people.kubectl(*command_of(said, name=job)).stdout for job in ("done", "wrong")}
+
+    def told(job: str, *words: str) -> bool:
+        events = people.kubectl(*command_of(said, name=job)).stdout.partition("\nEvents:")[2]
+        return all(word in events for word in words)
+
     for job, end in (("done", "AllJobsCompleted"), ("wrong", "FailedJobs")):
-        events = told[job].partition("\nEvents:")[2]
-        assert "created JobSet" in events  # creation
-        assert "has a machine" in events  # scheduling
-        assert end in events  # completion, failure
+        life = ("created JobSet", "has a machine", end)  # creation, scheduling, completion or failure
+        people.wait(f"the life of {job}", partial(told, job, *life))  # several write events, in no order
 
 
 def test_logs_are_followed_by_the_name_of_the_job(people: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,15 +121,25 @@ def test_metrics_tell_latency_depth_and_active_jobs(people: User) -> None:
     """Their names: docs/operations.md."""
     said = _said("Metrics:")
     (path,) = re.findall(r"/\w+", said.text)
-    with people.cluster.sandbox.entered():
-        connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=10)
-        connection.request("GET", path)
-        families = {one.name: one for one in text_string_to_metric_families(connection.getresponse().read().decode())}
-        connection.close()
+    families: dict[str, Any] = {}
 
     def values(family: str, sample: str, **labels: str) -> list[float]:
-        samples = families[family].samples
+        samples = families[family].samples if family in families else []
         return [one.value for one in samples if one.name == sample and one.labels.items() >= labels.items()]
+
+    def counted() -> bool:  # by what the operator has read, which is a moment older than what the API server has
+        with people.cluster.sandbox.entered():
+            connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=60)
+            connection.request("GET", path)
+            text = connection.getresponse().read().decode()
+            connection.close()
+        families.update({one.name: one for one in text_string_to_metric_families(text)})
+        name, states = "trainplane_trainjobs", ("suspended", "failed", "active")
+        found = {state: sum(values(name, name, namespace=people.namespace, state=state)) for state in states}
+        # Active are the one that runs, and the one whose image is not to be had.
+        return found == {"suspended": 1, "failed": 1, "active": 2}
+
+    people.wait("one suspended, one failed, two active", counted)
 
     controller = {"controller": "trainjob_controller"}
     latency = "controller_runtime_reconcile_time_seconds"
@@ -135,12 +147,6 @@ def test_metrics_tell_latency_depth_and_active_jobs(people: User) -> None:
     assert values(latency, f"{latency}_sum", **controller)[0] > 0
     assert all(depth >= 0 for depth in values("workqueue_depth", "workqueue_depth", name="trainjob_controller"))
     assert values("workqueue_depth", "workqueue_depth", name="trainjob_controller")
-    for state, jobs in (("suspended", 1), ("failed", 1)):
-        assert (
-            sum(values("trainplane_trainjobs", "trainplane_trainjobs", namespace=people.namespace, state=state)) == jobs
-        )
-    active = sum(values("trainplane_trainjobs", "trainplane_trainjobs", namespace=people.namespace, state="active"))
-    assert active == 2  # the one that runs, and the one whose image is not to be had
 
 
 def test_jobsets_are_shown_with_their_end(people: User) -> None:

@@ -44,14 +44,16 @@ def _pod(runtime: Tree) -> Tree:
 
 
 def test_what_an_admin_writes_of_pods_reaches_them(user: User) -> None:
-    runtime = shell_runtime("echo $NCCL_DEBUG $NCCL_SOCKET_IFNAME $(cat /shared/made) $HOSTNAME")
+    told = "echo $NCCL_DEBUG $NCCL_SOCKET_IFNAME $(cat /shared/made) $HOSTNAME"
+    runtime = shell_runtime(f"while [ ! -e /shared/aside ]; do sleep 0.1; done; {told}; sleep 1")
     pod = _pod(runtime)
     pod |= _SCHEDULING
     (main,) = pod["containers"]
     main["env"] = [{"name": "NCCL_SOCKET_IFNAME", "value": "eth0"}]
     main["volumeMounts"] = [{"name": "shared", "mountPath": "/shared"}]
     made = {"command": ["bash", "-c", "echo prepared > /shared/made"], "volumeMounts": main["volumeMounts"]}
-    aside = {"command": ["bash", "-c", "echo aside; sleep inf"], "restartPolicy": "Always"}
+    aside = {"command": ["bash", "-c", "echo aside; touch /shared/aside; sleep inf"], "restartPolicy": "Always"}
+    aside["volumeMounts"] = main["volumeMounts"]
     base = {"image": image("python"), "imagePullPolicy": "Never"}
     pod["initContainers"] = [{"name": "prepare", **base, **made}, {"name": "aside", **base, **aside}]
     pod["volumes"] = [{"name": "shared", "emptyDir": {}}]

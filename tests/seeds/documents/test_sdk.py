@@ -59,7 +59,7 @@ def _made(client: TrainerClient, call: ast.Call, **values: Any) -> Any:
 def test_each_call_does_what_it_says(user: User, client: TrainerClient) -> None:
     calls = _calls()
     assert calls.keys() == {"train", "get_job", "get_job_logs", "list_runtimes", "delete_job"}
-    user.apply(shell_runtime(f"echo begins; {WAITING}; echo ends"))
+    user.apply(shell_runtime(f"echo begins; {WAITING}; echo ends; sleep 1"))
 
     assert "shell" in [one.name for one in _made(client, calls["list_runtimes"])]
     trainer = CustomTrainerContainer(image=image("python"), num_nodes=2)

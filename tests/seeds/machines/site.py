@@ -51,8 +51,9 @@ class Site(User):
         self.apply(*volumes, *documents)
 
     def places(self, job: str) -> dict[int, str]:
-        """Return the machine of each pod of a training, by its index."""
-        return {int(pod["metadata"]["labels"][INDEX]): pod["spec"]["nodeName"] for pod in self.pods(job, "node")}
+        """Return the machine of each pod of a training, by its index; "" is where none was found yet."""
+        pods = self.pods(job, "node")
+        return {int(pod["metadata"]["labels"][INDEX]): pod["spec"].get("nodeName", "") for pod in pods}
 
 
 def examples(page: str) -> dict[str, list[Tree]]:

@@ -15,6 +15,7 @@ import yaml
 from lab import accounts
 from lab.images import reference as image
 from lab.paths import REPOSITORY
+from tests.cli.tenant import wait_allowed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,6 +50,9 @@ def account(user: User) -> str:
         user.kubectl("create", "role", role, f"--resource={resources}", f"--verb={verbs}")
         account = f"--serviceaccount={user.namespace}:{user.namespace}"
         user.kubectl("create", "rolebinding", role, f"--role={role}", account)
+    who = f"system:serviceaccount:{user.namespace}:{user.namespace}"
+    for resource in ("trainjobs", "pods"):
+        wait_allowed(user.cluster, who, "watch", resource, user.namespace)
     return str(accounts.kubeconfig(user.cluster, user.namespace, user.namespace))
 
 

@@ -15,6 +15,7 @@ import pytest
 from lab import jobset, kueue, node, trainplane
 from lab.cluster import Cluster
 from lab.engines import build
+from tests.cli.tenant import wait_allowed
 from tests.e2e.shell import WAITING, shell_job, shell_runtime
 from tests.e2e.user import User
 from tests.seeds.versions.matrix import MATRIX, Combination
@@ -144,6 +145,7 @@ def _check_kueues_word_stands(user: User, name: str, *, guarded: bool) -> None:
     """A tenant does not start what waits: it stays suspended, or where that is not guarded, Kueue takes it back."""
     user.kubectl("create", "role", "tenant", "--verb=get,patch", "--resource=trainjobs.trainer.kubeflow.org")
     user.kubectl("create", "rolebinding", "tenant", "--role=tenant", "--user=tenant")
+    wait_allowed(user.cluster, "tenant", "patch", "trainjobs", user.namespace)
     patch = ("--type=merge", '--patch={"spec": {"suspend": false}}')
     answer = user.kubectl("patch", "trainjob", name, "--as=tenant", *patch)
     if guarded:
