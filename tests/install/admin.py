@@ -51,6 +51,17 @@ class Admin:
 
     def install(self, *values: str) -> None:
         chart.install(self.cluster, *values, namespace=self.namespace)
+        self.wait_answering()
+
+    def wait_answering(self) -> None:
+        """Wait until webhooks answer: pods are ready a moment before their Service leads to them."""
+        wrong = train_job("probe", 1, "no-such-runtime", self.kind)
+        create = ("create", "--dry-run=server", "-n", self.jobs, "-f", "-")
+
+        def answered() -> bool:
+            return "denied the request" in self.cluster.kubectl(*create, stdin=wrong, check=False).stderr
+
+        wait_for("the webhooks", answered, seconds=60)
 
     def uninstall(self) -> None:
         self.helm("uninstall", RELEASE, "--wait", "--timeout=60s")

@@ -100,7 +100,7 @@ class Busy:
     def holder(self) -> str:
         """Return who holds the Lease."""
         spec = self.admin.cluster.get("lease", "trainer.kubeflow.org", "-n", NAMESPACE)["spec"]
-        return str(spec["holderIdentity"])
+        return str(spec.get("holderIdentity") or "")
 
     def leader(self) -> str:
         """Return the pod that leads."""

@@ -93,6 +93,7 @@ def test_one_command_brings_all_that_a_job_needs(packaged: Path, empty: Admin) -
     empty.make_namespace()
     options = (*chart.image_values(), WITH_JOBSET, f"--namespace={NAMESPACE}", "--wait", "--timeout=120s")
     helm(empty.cluster, "install", RELEASE, str(packaged), *options)
+    empty.wait_answering()
     empty.add_runtime()
     empty.train("first")
     empty.uninstall()

@@ -45,6 +45,7 @@ def test_standalone_is_applied_as_training_operator_was(known: Admin) -> None:
     """Also by kubectl's older apply, which keeps a copy of each object in an annotation: our CRDs are small enough."""
     typed(known.cluster, COMMANDS[0])
     known.cluster.kubectl("rollout", "status", "deployment", "-n", PLACE, "--timeout=90s")
+    known.wait_answering()
     known.add_runtime()
     known.train("by-kubectl")
 
@@ -70,5 +71,6 @@ def test_helm_installs_under_the_reference_s_name(known: Admin) -> None:
     assert "Runtimes were left out" in typed(known.cluster, command)
     typed(known.cluster, command.replace("helm install", "helm upgrade").replace("--create-namespace ", ""))
     assert {"torch-distributed", "torchtune-llama3.2-1b"} <= runtimes(known)
+    known.wait_answering()
     known.add_runtime()
     known.train("by-helm")

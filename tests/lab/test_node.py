@@ -78,9 +78,11 @@ def test_a_cluster_ip_answers_from_a_pod_and_from_the_api_server(node_cluster: C
                 connection.close()
 
     wait_for("the ClusterIP on the API server's side", answers_on_the_node, seconds=30)
-    assert (
-        "debian_version"
-        in node_cluster.kubectl("get", "--raw", "/api/v1/namespaces/default/services/web:80/proxy/").stdout
+    proxied = ("get", "--raw", "/api/v1/namespaces/default/services/web:80/proxy/")
+    wait_for(
+        "the Service through the API server's proxy",
+        lambda: "debian_version" in node_cluster.kubectl(*proxied, check=False).stdout,
+        seconds=30,
     )
     asks = "import urllib.request as u; print(u.urlopen('http://{}/debian_version', timeout=10).status)"
     for number, host in enumerate((address, "web.default.svc.cluster.local")):

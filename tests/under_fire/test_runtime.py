@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 THINGS = Resource("x.io", "v1", "things", "Thing")
-QUICK = LeaderElection(lease_duration="3s", renew_deadline="2s", retry_period="400ms")
+QUICK = LeaderElection(lease_duration="6s", renew_deadline="4s", retry_period="400ms")
 
 
 async def until(there: Callable[[], Any], seconds: float = 60.0) -> Any:
@@ -101,12 +101,12 @@ async def test_slow_jobset_writes_cost_neither_leadership_nor_reviews() -> None:
         limiter = operator.client.transport.limiter
         await until(lambda: limiter.in_flight >= int(limiter.limit))
         asked_at = asyncio.get_running_loop().time()
-        for _ in range(12):  # longer than the deadline, so that a renewal that waits would have come too late
+        for _ in range(20):  # longer than the deadline, so that a renewal that waits would have come too late
             await asyncio.sleep(0.25)
             assert operator.elector.is_leader()
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(10):  # those that wait do so for ever
                 await operator.review_client.get(CLUSTER_TRAINING_RUNTIMES, runtime()["metadata"]["name"])
-        assert asyncio.get_running_loop().time() - asked_at > 2.5
+        assert asyncio.get_running_loop().time() - asked_at > 4.5
         assert limiter.in_flight >= int(limiter.limit), "the reconciles still wait"
         server.faults.clear()
 
@@ -129,7 +129,7 @@ async def test_a_renewal_without_an_answer_is_followed_by_others() -> None:
 
 @pytest.mark.finding("runtime", 7, "webhooks refused six milliseconds after SIGTERM")
 async def test_reviews_are_answered_while_a_replica_ends() -> None:
-    async with FakeServer() as server, operator_on(server, shutdown_delay=1.0) as operator:
+    async with FakeServer() as server, operator_on(server, shutdown_delay=5.0) as operator:
         assert operator.elector is not None
         await until(operator.elector.is_leader)
         port = operator.webhooks.listener.port

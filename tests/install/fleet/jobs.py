@@ -65,7 +65,7 @@ class Jobs:
         """Return the worker that has a job."""
         for workload in self.stage.api().list("workloads", TEAM):
             if workload["metadata"]["ownerReferences"][0]["name"] == name:
-                cluster: str | None = workload["status"].get("clusterName")
+                cluster: str | None = (workload.get("status") or {}).get("clusterName")
                 return cluster
         return None
 

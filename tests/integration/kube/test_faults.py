@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from lab.cluster import Cluster
+    from tests.integration.kube.mirror import Writer
     from tests.suite import SuiteReport
     from trainplane.kube.config import Config
     from trainplane.kube.resource import Resource
@@ -32,8 +33,9 @@ LAG = 0.3
 class Chaos:
     """Ways to break a cluster and mend it; each ends with the API server ready."""
 
-    def __init__(self, cluster: Cluster, *gates: Gate) -> None:
+    def __init__(self, cluster: Cluster, writer: Writer, *gates: Gate) -> None:
         self._cluster = cluster
+        self._writer = writer
         self._gates = gates
 
     def faults(self) -> list[Callable[[], Awaitable[None]]]:
@@ -58,7 +60,8 @@ class Chaos:
         """Miss changes, then find a server that does not remember them."""
         for gate in self._gates:
             gate.cut()
-        await asyncio.sleep(1.5)
+        enough = self._writer.done + 50
+        await until(lambda: self._writer.done >= enough, "changes that are missed")
         await self._restart("kube-apiserver")
         for gate in self._gates:
             gate.mend()
@@ -97,7 +100,8 @@ async def test_stores_equal_a_fresh_list_after_all_of_it(
             tasks.append(group.create_task(mirror.controller.run()))
             enough = asyncio.Event()
             writing = group.create_task(mirror.writer.run(enough))
-            await break_things(Chaos(cluster, gate, slow_gate), mirror, direct, namespace)
+            await break_things(Chaos(cluster, mirror.writer, gate, slow_gate), mirror, direct, namespace)
+            await until(lambda: mirror.writer.deleted > 50, "enough deletions")
             enough.set()
             await writing
             await settle(mirror, direct, namespace)

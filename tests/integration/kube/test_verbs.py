@@ -110,7 +110,7 @@ class TestWatching:
                 namespace,
                 resource_version=first["metadata"]["resourceVersion"],
                 fields="metadata.name!=kube-root-ca.crt",
-                timeout_seconds=3,
+                timeout_seconds=10,
             )
             if event.type != "BOOKMARK"
         ]

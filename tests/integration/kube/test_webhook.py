@@ -235,6 +235,7 @@ async def test_certificates_rotate_under_load_without_a_failed_call(
             group.create_task(load(number, stop))
         group.create_task(connect(stop))
         await until(lambda: len(ends) > 3 and first not in hook.certificates.bundle, "three rotations")
+        await until(lambda: calls > 500, "enough calls", seconds=120)
         stop.set()
     report.figure("reviews_while_rotating", calls)
     report.figure("rotations", len(ends) - 1)

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 GROUP = "trainer.kubeflow.org"
-AT_ONCE = 10.0
-"""Seconds within which an object must be back: two of kubectl's on a machine that does other things as well."""
+AT_ONCE = 30.0
+"""Seconds within which an object must be back: two of kubectl's on a machine that does other things as well, and the
+few that the operator lets pass when it mends a TrainJob again. Nothing but its watches would bring it that soon."""
 FORGED = 300
 
 

@@ -56,13 +56,19 @@ def _lease(cluster: Cluster) -> dict[str, Any]:
     return spec
 
 
+def _held(cluster: Cluster) -> dict[str, Any] | None:
+    """Return the Lease once somebody holds it: a replica is ready before it leads."""
+    spec: dict[str, Any] = (find(cluster, trainplane.NAMESPACE, "lease", "trainer.kubeflow.org") or {}).get("spec", {})
+    return spec if spec.get("holderIdentity") else None
+
+
 @pytest.mark.finding("runtime", 1, "renewals and reads of reviews waited behind reconciles")
 def test_a_slow_foreign_webhook_costs_no_leadership(hurt: Cluster, place: str) -> None:
     pair = hurt.webhook_pair
     script = Path(__file__).with_name("slow_webhook.py")
     hurt.start("slow", [sys.executable, str(script), str(SLOW_PORT), *map(str, (pair.certificate, pair.key)), "5"])
     process = hurt.engines()[trainplane.ENGINE].process
-    before = _lease(hurt)
+    before = until(lambda: _held(hurt), "a leader")
     hurt.apply(_slow_webhook(hurt))
     try:
         hurt.apply(*(train_job(place, f"job-{number}") for number in range(JOBS)))

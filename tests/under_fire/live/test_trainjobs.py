@@ -66,7 +66,7 @@ def test_a_ttl_that_passes_while_the_operator_is_down(operated: Cluster, namespa
     # What would remove it is JobSet's controller; this JobSet, with a TTL of its own, shows that it is at work.
     rival = {**first, "metadata": {"name": "rival", "namespace": namespace}}
     rival["spec"] = {**first["spec"], "ttlSecondsAfterFinished": 1}
-    del rival["status"]
+    rival.pop("status", None)  # JobSet writes it a moment after the object is there
     operated.apply(rival)
     complete(operated, namespace, "rival")
     until(lambda: find(operated, namespace, "jobset", "rival") is None, "the other JobSet to expire")
@@ -140,6 +140,7 @@ def test_evicted_and_admitted_elsewhere_while_the_operator_is_down(operated: Clu
         until(
             lambda: _now() > applied, "another second: times have no smaller parts, and what is no younger is no news"
         )
+        until(lambda: _may_write(operated, namespace), "the API server to ask no webhook that is gone")
         for change in (
             {"suspend": True, "runtimePatches": [{"manager": _KUEUE}]},
             {"suspend": False, "runtimePatches": [_flavor("dear")]},
@@ -158,6 +159,12 @@ _KUEUE = "kueue.x-k8s.io/manager"
 def _tells(cluster: Cluster, namespace: str, words: str) -> bool:
     """Return whether an Event has these words: steps that follow each other closely are told as one."""
     return any(words in one["message"] for one in cluster.get("events", "-n", namespace)["items"])
+
+
+def _may_write(cluster: Cluster, namespace: str) -> bool:
+    """Return whether TrainJobs can be written: the API server reads configurations a moment after they changed."""
+    words = ("annotate", "trainjob", "moved", "-n", namespace, "asked=yes", "--overwrite", "--dry-run=server")
+    return cluster.kubectl(*words, check=False).code == 0
 
 
 def _flavor(pool: str) -> Tree:
