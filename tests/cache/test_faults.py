@@ -88,6 +88,14 @@ def test_a_grant_that_expires_in_mid_epoch_is_made_anew(site: Site) -> None:
     assert had == list(range(ROWS))
 
 
+def wait_trouble(cache: Cluster, words: str, *, held: int) -> None:
+    """Wait until the head has heard of some trouble, and of so many fragments that can be had all the same."""
+    end = time.monotonic() + 60
+    while (status := cache.head.status).held != held or words not in status.trouble:
+        assert time.monotonic() < end, status
+        time.sleep(0.02)
+
+
 def test_a_head_whose_clock_is_off_is_told_to_readers(tmp_path: Path) -> None:
     write_parquet(tmp_path / "data", 100)
     source = Source(kind="parquet", location=str(tmp_path / "data"))
@@ -95,6 +103,7 @@ def test_a_head_whose_clock_is_off_is_told_to_readers(tmp_path: Path) -> None:
     cache.skew["head"] = -2 * LEEWAY
     cache.start("worker-0")
     try:
+        wait_trouble(cache, "the clocks of worker-0", held=0)
         with pytest.raises(UnreachableError, match=r"0 of 1 fragments can be had: the clocks of worker-0 and the head"):
             cache.reading(patience=2)
         cache.skew.clear()
@@ -125,10 +134,7 @@ def test_a_file_that_changes_under_the_cache_is_said_and_never_served(tmp_path: 
     pq.write_table(table(50, 1_000), tmp_path / "data" / "000.parquet")
     cache = Cluster(manifest, tmp_path / "disks", 2, {})
     try:
-        end = time.monotonic() + 30
-        while "000.parquet has changed" not in cache.head.status.trouble:
-            assert time.monotonic() < end, cache.head.status
-            time.sleep(0.02)
+        wait_trouble(cache, "000.parquet has changed", held=1)
         assert not cache.head.status.ready
         with pytest.raises(UnreachableError, match=r"1 of 2 fragments can be had.*has changed"):
             cache.reading(patience=0.5)

@@ -52,7 +52,8 @@ def probe(nodes: Nodes, index: int, service: str = "", *, patient: bool = False)
     """Return what the kubelet's probe is answered; `patient` waits for a port that is not there yet."""
     with grpc.insecure_channel(f"127.0.0.1:{nodes.ports[index]['cache']}") as channel:
         request = health_pb2.HealthCheckRequest(service=service)
-        answer = health_pb2_grpc.HealthStub(channel).Check(request, timeout=30, wait_for_ready=patient)
+        stub = health_pb2_grpc.HealthStub(channel)
+        answer = stub.Check(request, timeout=100 if patient else 30, wait_for_ready=patient)
     return str(health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status))
 
 
@@ -166,7 +167,7 @@ def test_pods_end_at_once_when_told_and_a_job_puts_others_in_their_place(nodes: 
 
 def test_one_pod_alone_is_head_and_worker_and_ends_when_nobody_reads(tmp_path: Path) -> None:
     write_parquet(tmp_path / "data", 2_000)
-    alone = Nodes(tmp_path, 1, IDLE_SECONDS="2")
+    alone = Nodes(tmp_path, 1, IDLE_SECONDS="10")
     try:
         alone.start(0)
         alone.wait_ready()

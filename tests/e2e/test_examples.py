@@ -40,6 +40,7 @@ def proves(report: SuiteReport) -> Callable[[int], None]:
 def _assert_succeeds_and_says_so(user: User, job: str) -> None:
     user.wait_state(job, "Succeeded")
     user.wait_event(job, "Completed")
+    user.wait_news(job, "created JobSet")  # written on its own if it waited for no other news, and in no order
     described = user.kubectl("describe", "trainjob", job).stdout
     assert "created JobSet" in described
     assert "AllJobsCompleted" in described
@@ -98,6 +99,7 @@ def test_on_the_management_cluster_the_trainjob_is_left_to_kueue(home: User) -> 
     home.apply(runtime, job)
     home.apply(*example("multikueue"))  # comes later: once it is done, the operator has long seen the first
     home.wait_state("pytorch-multikueue", "Succeeded")
+    home.wait_state("dispatched", "Queued", via=["Pending"])
     assert home.get("trainjob", "dispatched")["status"].keys() <= {"phase", "reason"}
     assert home.events("dispatched") == {}
     assert home.names("jobsets") == ["pytorch-multikueue"]

@@ -74,6 +74,7 @@ def busy(cluster: Cluster, slots: None) -> Iterator[User]:
     del slots
     user = User(cluster, f"test-{uuid.uuid4().hex[:8]}")
     cluster.kubectl("create", "namespace", user.namespace)
+    user.kubectl("wait", "--for=create", "--timeout=120s", "serviceaccount/default")  # pods are refused without it
     user.apply(_holder("other"))
     user.wait("the other pod to hold a slot", lambda: user.get("pod", "other")["status"]["phase"] == "Running")
     yield user
@@ -120,6 +121,11 @@ def _judged(user: User) -> bool:
     return len(pods) == SLOTS * len(JOBS) == conditions.count("PodScheduled")
 
 
+def _runs(user: User, job: str) -> bool:
+    """Tell if all pods of a TrainJob run: it is shown as running as soon as one does."""
+    return user.row(job)["READY"] == f"{SLOTS}/{SLOTS}"
+
+
 def _uids(user: User) -> set[str]:
     return {pod["metadata"]["uid"] for job in JOBS for pod in user.pods(job)}
 
@@ -141,7 +147,7 @@ def test_gangs_that_each_need_the_whole_node_run_one_after_the_other(busy: User,
     uids = _uids(busy)
 
     busy.kubectl("delete", "pod", "other")
-    busy.wait("a gang to run", lambda: "Running" in {busy.state(job) for job in JOBS})
+    busy.wait("a gang to run", lambda: any(_runs(busy, job) for job in JOBS))
     # Pods that are placed stay placed: had one of the other gang ever been, it would be still.
     now = _placed(busy)
     assert sorted(now.values()) == [0, SLOTS], "both gangs have begun"
@@ -152,6 +158,7 @@ def test_gangs_that_each_need_the_whole_node_run_one_after_the_other(busy: User,
     busy.tell(winner, "/tmp/go")
     busy.wait_state(winner, "Succeeded")
     busy.wait_state(loser, "Running", via=["Pending"])
+    busy.wait("the other gang to run", lambda: _runs(busy, loser))
     assert _placed(busy)[loser] == SLOTS
     busy.tell(loser, "/tmp/go")
     busy.wait_state(loser, "Succeeded")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.sdk.kubernetes.stage import Stage
     from trainplane.explain.explanation import Explanation
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds that a failure may take to show, on a busy machine."""
 _OWNER = "jobset.sigs.k8s.io/jobset-name"
 

@@ -58,17 +58,21 @@ async def test_between_pods_that_wait_for_each_other(stages: dict[str, Stage]) -
     stage.cluster.apply(reference.with_image(torch, image("torch")))
     client = AsyncTrainerClient(backend=stage.backend)
     name = await client.train("torch-distributed", trainer=CustomTrainer(stuck.reduce, num_nodes=2, env=SOON))
-    told = await _hang(stage.backend, name)
+    others = "where it waits for others"
+    told = await _hang(stage.backend, name, others)
     assert (told.step, "read_shard" in told.summary) == ("node-1", True)
-    assert "where it waits for others" in told.detail
+    assert others in told.detail
     await client.delete_job(name)
 
 
-async def _hang(backend: Backend, name: str) -> Explanation:
-    """Return the explanation as soon as it is one of a hang, and of all nodes that stand."""
+async def _hang(backend: Backend, name: str, words: str = "") -> Explanation:
+    """Return the explanation as soon as it is one of a hang, and its detail has these words.
+
+    Each node prints where it stands when it notices: one is told before the others are.
+    """
     async with asyncio.timeout(PATIENCE):
         while True:
             told = explain(read_bundle(write_bundle(await backend.collect(name))), datetime.now(UTC))
-            if told.cause == "Hang" and told.step:
+            if told.cause == "Hang" and told.step and words in told.detail:
                 return told
             await asyncio.sleep(1)

@@ -91,6 +91,17 @@ def mounted(step: str, folders: dict[str, Path], *, at: str = "/") -> Tree:
     return {"manager": f"example.com/{step}", "trainingRuntimeSpec": spec}
 
 
+def submit(user: User, job: Tree) -> None:
+    """Create a TrainJob; Kueue refuses one whose runtime it has not seen yet, so ask again for a moment."""
+
+    def accepted() -> bool:
+        done = user.apply(job, check=False)
+        assert done.code == 0 or "not found" in done.output, done.output
+        return done.code == 0
+
+    user.wait(f"Kueue to know the runtime of {job['metadata']['name']}", accepted)
+
+
 def result(user: User, job: str) -> Tree:
     """Wait for the end of a TrainJob, and return what its training said."""
     user.wait_state(job, "Succeeded", via=["Queued", "Suspended", "Pending", "Running"])
@@ -117,7 +128,7 @@ def test_two_pods_read_every_row_once_and_the_trainjob_ends_without_the_cache(
     job = training(yaml.safe_load(text))
     job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": QUEUE}
     job["spec"]["initializer"]["dataset"]["storageUri"] = folder
-    user.apply(job)
+    submit(user, job)
     user.wait("the pods that train", lambda: len(user.pods("train-from-cache", "node")) == 2)
     running = {step: len(user.pods("train-from-cache", step)) for step in (CACHE, "node")}
     (workload,) = user.cluster.get(f"--namespace={user.namespace}", "workloads")["items"]
@@ -146,7 +157,7 @@ def test_the_guides_runtime_serves_a_table_as_it_is_written(user: User, iceberg:
         "runtimePatches": [mounted(CACHE, {"warehouse": place}, at=f"{place.parent}/")],
     }
     job: Tree = {"apiVersion": API, "kind": "TrainJob", "metadata": {"name": "guide"}, "spec": spec}
-    user.apply(training(job, "--standalone", "--nproc-per-node=2"))
+    submit(user, training(job, "--standalone", "--nproc-per-node=2"))
     user.wait("the pods that serve", lambda: len(user.pods("guide", CACHE)) == 3)
     told = result(user, "guide")
     assert (told["rows"], told["different"]) == (ROWS, ROWS)
@@ -183,8 +194,8 @@ def test_several_trainjobs_read_from_a_cache_that_is_one_of_its_own(user: User, 
     cache["spec"]["initializer"]["dataset"]["storageUri"] = folder
     runtime = shipped("torch-distributed")
     user.cluster.apply(runtime)
-    user.apply(cache)
-    user.apply(training(job))
+    submit(user, cache)
+    submit(user, training(job))
     told = result(user, job["metadata"]["name"])
     assert (told["rows"], told["different"]) == (ROWS, ROWS)
     assert user.state("tables") == "Running"

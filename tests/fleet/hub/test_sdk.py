@@ -97,7 +97,7 @@ async def test_a_dispatched_job_is_seen_from_its_hub(dispatching: Dispatching) -
     assert sorted(line.step for line in last) == ["node-0", "node-1"]
     assert all(line.text.startswith("end ") for line in last)
 
-    events = await backend.list_events("steady")
+    events = await stage.told("steady", ("TrainJob", "Completed"), ("Pod", "Started"), ("Workload", "MultiKueue"))
     told = {(event.cluster, event.involved_object_kind, event.reason) for event in events}
     assert {("worker1", "TrainJob", "Completed"), ("worker1", "Pod", "Started")} <= told
     assert any(cluster is None and kind == "Workload" for cluster, kind, _ in told)
@@ -117,6 +117,8 @@ async def test_what_went_wrong_is_told_from_the_hub_when_the_worker_has_nothing_
     await asyncio.to_thread(seen.tell, "broken")
     await asyncio.to_thread(seen.team.wait_done, "broken", "Failed")
     await asyncio.to_thread(seen.team.wait_gone, "broken", on="worker1")
+    # The hub mirrors its workers: it may see what was told last a moment after the copy is gone.
+    await asyncio.to_thread(seen.team.wait, "the hub to know why", lambda: _cause(seen, "broken") == "PythonError")
     view = seen.tree("broken")["status"]
     assert (view["cluster"], view["firstFault"]["cause"]) == ("worker1", "PythonError")
     assert view["firstFault"]["log"][-1] == "KeyError: 'lable'"
@@ -127,3 +129,9 @@ async def test_what_went_wrong_is_told_from_the_hub_when_the_worker_has_nothing_
     assert job.timeline[-1].reason == "PythonError in node 0"
     told = explain(await stage.backend.collect("broken"), datetime.now(UTC))
     assert (told.cause, told.step, told.log[-1]) == ("PythonError", "node-0", "KeyError: 'lable'")
+
+
+def _cause(seen: Seen, name: str) -> str | None:
+    """Return why a job failed, as the hub tells; None while it does not know."""
+    cause: str | None = (seen.tree(name)["status"].get("firstFault") or {}).get("cause")
+    return cause

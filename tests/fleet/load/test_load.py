@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -149,7 +150,13 @@ def _are_running(us: Team, names: list[str]) -> bool:
         for job in jobs
         if any(step["active"] for step in (job.get("status") or {}).get("jobsStatus", []))
     }
-    return set(names) <= decided & running
+    pods = Counter(
+        pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"]
+        for worker in us.workers
+        for pod in us.api(worker).list("pods", us.namespace)
+        if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+    )
+    return set(names) <= decided & running and all(pods[name] == NODES for name in names)
 
 
 @pytest.mark.usual

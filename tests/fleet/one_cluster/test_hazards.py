@@ -151,6 +151,7 @@ def test_a_runtime_in_use_is_neither_changed_nor_deleted(team: Team, state: str)
         team.wait_running("job")
     else:
         team.wait_queued("job")
+        team.wait("the operator, too, to have seen the job", lambda: team.find("jobsets", "job"))
     stands = team.get("trainingruntimes", "used")
     named = f"TrainJob {team.namespace}/job"
     with pytest.raises(LabError, match="cannot change containers of job node while Kueue counts by it") as refusal:

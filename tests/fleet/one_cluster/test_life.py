@@ -147,7 +147,8 @@ def test_a_job_of_higher_priority_takes_the_place_of_a_lower_and_gives_it_back(t
     assert workload is not None
     assert workload["spec"]["priority"] == 10
 
-    # Nobody stops pods for a while: the job stays active.
+    # Nobody stops pods for a while, or counts them: the job, once it is seen to be active, stays so.
+    team.wait("the first to be seen as active", lambda: team.active("first") == 1)
     jobs = team.cluster.engines()["kube-controller-manager"].process
     jobs.signal(signal.SIGSTOP)
     try:

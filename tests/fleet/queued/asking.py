@@ -99,6 +99,17 @@ class Desk:
 
         self.team.wait(f"the quota of {', '.join(names)}", lambda: set(names) <= told())
 
+    def wait_counted(self, gpus: Mapping[str, int], *, on: str = "") -> None:
+        """Wait until the status of ClusterQueues, by whole name, tells of so many GPUs that they have given away.
+
+        Kueue writes it after it has given them, and answers are made of it. `on` is another cluster than the desk's.
+        """
+
+        def told() -> dict[str, int]:
+            return {one["metadata"]["name"]: _given(one) for one in self.team.api(on or self.on).list("clusterqueues")}
+
+        self.team.wait("the queues to tell what they have given away", lambda: gpus.items() <= told().items())
+
     def queue(
         self, name: str, gpus: str, *, local: Tree | None = None, limits: Tree | None = None, **spec: Any
     ) -> Tree:
@@ -140,6 +151,12 @@ class Desk:
         async with Client.connect(config) as client, Workers(client) as workers:
             told = await asyncio.gather(*(answer(client, self.team.namespace, name, workers) for name in names))
         return dict(zip(names, told, strict=True))
+
+
+def _given(queue: Tree) -> int:
+    """Return how many GPUs a ClusterQueue has given away, as its status tells."""
+    flavors = (queue.get("status") or {}).get("flavorsReservation") or ()
+    return sum(int(one.get("total", 0)) for flavor in flavors for one in flavor["resources"] if one["name"] == GPU)
 
 
 def checked(*checks: str) -> Tree:

@@ -27,6 +27,7 @@ def test_workers_say_whether_they_would_take_a_job(desk: MakeDesk) -> None:
     assert ours.team.wait_running("six", on="worker2")
     assert "it is on worker2" in ours.ask("six")["six"].summary
 
+    ours.wait_counted({ours.team.namespace: 6}, on="worker2")
     ours.submit("four", nodes=4, gpus=1, cpu="10m")
     ours.team.wait("workers to be asked", lambda: "asked to take it" in ours.ask("four")["four"].summary)
     told = ours.wait_answer("four", "AdmissionCheck")

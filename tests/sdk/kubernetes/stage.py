@@ -18,7 +18,7 @@ from trainplane.kube.resource import PODS
 from trainplane.kube.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
     from typing import Self
 
@@ -106,22 +106,27 @@ class Stage:
 
     async def wait(self, name: str, *statuses: str) -> TrainJob:
         """Wait until a TrainJob has one of these statuses, as its watch says."""
+        return await self.shown(name, " or ".join(statuses), lambda job: job.status in statuses)
+
+    async def shown(self, name: str, what: str, holds: Callable[[TrainJob], bool]) -> TrainJob:
+        """Wait until a TrainJob is as it should be, as its watch says."""
         async with asyncio.timeout(PATIENCE), aclosing(self.backend.watch_job(name)) as changes:
             async for job in changes:
-                if job.status in statuses:
+                if holds(job):
                     return job
-        message = f"TrainJob {name} was deleted"
+        message = f"TrainJob {name} was deleted before it was {what}"
         raise AssertionError(message)
 
-    async def told(self, name: str, *news: tuple[str, str]) -> list[Event]:
+    async def told(self, name: str, *news: tuple[str, str], words: str = "") -> list[Event]:
         """Return the events of a TrainJob once these are among them: they follow a moment after what they tell of.
 
-        Each is named by the kind of what it is about, and its reason.
+        Each is named by the kind of what it is about, and its reason; `words` stand in the message of one.
         """
         async with asyncio.timeout(PATIENCE):
             while True:
                 events = await self.backend.list_events(name)
-                if {(event.involved_object_kind, event.reason) for event in events} >= set(news):
+                there = {(event.involved_object_kind, event.reason) for event in events} >= set(news)
+                if there and any(words in event.message for event in events):
                     return events
                 await asyncio.sleep(0.2)
 

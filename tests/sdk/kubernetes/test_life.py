@@ -54,7 +54,8 @@ async def test_the_name_of_a_runtime_is_enough(stage: Stage, capsys: pytest.Capt
 
 async def test_large_code_is_there_once_and_goes_with_its_job(stage: Stage, tmp_path: Path) -> None:
     (tmp_path / "blob.bin").write_bytes(random.Random(1).randbytes(500_000))  # noqa: S311 no secret
-    (tmp_path / "train.py").write_text("print('has', len(open('blob.bin', 'rb').read()))\n")
+    program = "import time\nprint('has', len(open('blob.bin', 'rb').read()), flush=True)\ntime.sleep(1)\n"
+    (tmp_path / "train.py").write_text(program)
     stage.apply(runtime("plain", "true"))
     client = AsyncTrainerClient(backend=stage.backend)
     trainer = ScriptTrainer("train.py", workspace=tmp_path, num_nodes=2)
@@ -75,7 +76,7 @@ async def test_large_code_is_there_once_and_goes_with_its_job(stage: Stage, tmp_
 
 
 async def test_a_fault_is_told_when_the_pods_that_had_it_are_gone(stage: Stage) -> None:
-    stage.apply(runtime("crashes", "echo the disk is full; exit 7", backoff=2, restartPolicy="OnFailure"))
+    stage.apply(runtime("crashes", "echo the disk is full; sleep 1; exit 7", backoff=2, restartPolicy="OnFailure"))
     client = AsyncTrainerClient(backend=stage.backend)
     await stage.backend.submit(train_job("crashes", "crashes"))
     with pytest.raises(JobFailedError) as caught:

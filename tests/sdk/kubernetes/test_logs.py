@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COUNT = 200
 COUNTING = f"for i in $(seq {COUNT}); do echo line $i; sleep 0.01; done; sleep 1"
 STEADY = "i=0; while [ ! -e /tmp/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done; echo end $i; sleep 1"
-FIRST = "touch /shared/again; seq -f 'first %g' 40; exit 3"
+FIRST = "touch /shared/again; seq -f 'first %g' 40; sleep 1; exit 3"
 FAILS_ONCE = f"if [ ! -e /shared/again ]; then {FIRST}; fi; seq -f 'second %g' 5; {WAITING}"
 
 
@@ -83,8 +83,10 @@ async def test_a_container_that_restarts_prints_on(stage: Stage) -> None:
     lines = stage.backend.read_logs("again", ["node-0"], follow=True)
     async with aclosing(lines):
         await stage.until(lines, found, len(expected))
-        job = await stage.backend.get_job("again")
-        assert (job.status, job.steps[0].restarts, job.cause) == ("Running", 1, None)
+        # The kubelet has the new container's log before it tells the API server of that container.
+        await stage.shown("again", "restarted", lambda job: bool(job.steps) and job.steps[0].restarts > 0)
+        job = await stage.shown("again", "running", lambda job: (job.status, job.cause) == ("Running", None))
+        assert job.steps[0].restarts == 1
         assert [line.text for line in await stage.logs("again")] == expected
         await stage.tell("again")
         async with asyncio.timeout(PATIENCE):
@@ -96,7 +98,15 @@ async def test_a_job_that_is_stopped_and_resumed_shows_it_and_prints_on(stage: S
     stage.apply(runtime("shell", f"echo begin; {WAITING}; echo end; sleep 1"))
     seen: list[str] = []
     asked: set[str] = set()
+    found: list[LogLine] = []
+    begun = asyncio.Event()
     await stage.backend.submit(train_job("held"))
+
+    async def follow() -> None:
+        async with aclosing(stage.backend.read_logs("held", None, follow=True)) as lines:
+            async for line in lines:
+                found.append(line)
+                begun.set()
 
     async def watch() -> None:
         async with aclosing(stage.backend.watch_job("held")) as changes:
@@ -105,6 +115,7 @@ async def test_a_job_that_is_stopped_and_resumed_shows_it_and_prints_on(stage: S
                     seen.append(job.status)
                 if job.status == "Running" and "suspend" not in asked:
                     asked.add("suspend")
+                    await begun.wait()  # a pod may run before it has printed
                     await stage.backend.patch_job("held", {"spec": {"suspend": True}})
                 elif job.status == "Suspended" and not job.steps and "resume" not in asked:
                     asked.add("resume")
@@ -116,7 +127,7 @@ async def test_a_job_that_is_stopped_and_resumed_shows_it_and_prints_on(stage: S
                     return
 
     async with asyncio.timeout(PATIENCE):
-        found, _ = await asyncio.gather(stage.logs("held", follow=True), watch())
+        await asyncio.gather(follow(), watch())
     assert seen[-1] == "Complete"
     assert [status for status in seen if status != "Created"] == ["Running", "Suspended", "Running", "Complete"]
     assert [line.text for line in found] == ["begin", "begin", "end"]

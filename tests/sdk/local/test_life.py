@@ -149,7 +149,7 @@ async def test_what_would_not_be_taken_again_is_not_deleted(process: LocalBacken
 
 
 async def test_a_job_that_takes_too_long_fails(backend: LocalBackend) -> None:
-    seconds = {"process": 6, "container": 15}[backend.kind]  # enough to begin, on a busy machine too
+    seconds = {"process": 10, "container": 15}[backend.kind]  # enough to begin, on a busy machine too
     name = await backend.submit(trainjob("late", SLEEP, nodes=1, activeDeadlineSeconds=seconds))
     job = await until_over(backend, name)
     assert job.cause

@@ -57,6 +57,8 @@ def follows_a_training(side: Side) -> Observed:
         lines = following.result(PATIENCE).value
     assert shown == sorted(shown, key=["Created", "Running", "Complete"].index)
     _await_news(side, name, "Completed")
+    if side.name == "ours":
+        side.admin.wait(f"all news of {name}", lambda: all(words in str(_news(side, name)) for words in LIFE.values()))
     return (
         ", then ".join(status for status in dict.fromkeys(shown) if status != "Created"),
         str(conditions or "none"),
