@@ -2,11 +2,15 @@
 
 The time counts from creation, or from the last resume: each resume grants the full time anew. A suspended TrainJob has
 no deadline, nor has a finished one.
+
+A resume that nobody saw is told by a patch: patches change only while a TrainJob is held back, and Kueue writes one as it
+admits. Without it, a TrainJob that waited in its queue while no operator looked would fail before it ever began.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
 from trainplane.api.meta import find
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
 
     from trainplane.api.meta import Condition
     from trainplane.api.trainjob import TrainJob
+
+LEEWAY: Final = timedelta(minutes=1)
+"""How far ahead the clock that stamped a patch may be. Who writes a later time grants themselves nothing by it."""
 
 
 def seconds_left(job: TrainJob, conditions: Sequence[Condition], now: datetime) -> float | None:
@@ -34,6 +41,8 @@ def seconds_left(job: TrainJob, conditions: Sequence[Condition], now: datetime) 
         began = suspended.last_transition_time
     if began is None:
         return None
+    times = (patch.time for patch in job.spec.runtime_patches if patch.time is not None)
+    began = max([began, *(min(time, now) for time in times if time <= now + LEEWAY)])
     return allowed - (now - began).total_seconds()
 
 

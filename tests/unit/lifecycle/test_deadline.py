@@ -30,6 +30,33 @@ def test_the_deadline_counts_from_the_last_resume() -> None:
     assert round(left, 3) == 99.877  # from 00:05:00
 
 
+def patched(*times: str, **spec: Any) -> TrainJob:
+    patches = [{"manager": f"example.com/{number}", "time": time} for number, time in enumerate(times)]
+    return view(activeDeadlineSeconds=400, runtimePatches=patches, **spec)
+
+
+def test_an_admission_that_nobody_saw_grants_the_full_time() -> None:
+    """The TrainJob waited in its queue for ten minutes, and no operator was there to see it."""
+    left = deadline.seconds_left(patched("2025-12-31T00:00:00Z", "2026-01-01T00:09:50Z"), [], NOW)
+    assert left is not None
+    assert round(left, 3) == 389.877
+
+
+def test_a_patch_of_before_the_last_resume_grants_nothing() -> None:
+    resumed = [condition("Suspended", "Resumed", status="False")]
+    job = patched("2026-01-01T00:01:00Z")
+    left = deadline.seconds_left(job, view({"conditions": resumed}).status.conditions, NOW)
+    assert left is not None
+    assert round(left, 3) == 99.877
+
+
+def test_a_clock_that_is_a_little_ahead_costs_nothing_and_one_of_next_year_gains_nothing() -> None:
+    assert deadline.seconds_left(patched("2026-01-01T00:10:30Z"), [], NOW) == 400
+    left = deadline.seconds_left(patched("2027-01-01T00:00:00Z"), [], NOW)
+    assert left is not None
+    assert left < 0
+
+
 def test_no_deadline_for_the_suspended_the_finished_and_those_without() -> None:
     assert deadline.seconds_left(view(), [], NOW) is None
     assert deadline.seconds_left(view(suspend=True, activeDeadlineSeconds=1), [], NOW) is None
