@@ -140,7 +140,8 @@ class Asked:
             yield f"it is {stand}, and {sorted(wrong)} are told"
         if stand == "Checked" and check == wl.PENDING:
             asked = ((self.one or {}).get("status") or {}).get("nominatedClusterNames") or ()
-            missing = [name for name in asked if name not in self.told["summary"]]
+            said = " ".join(cause["what"] for cause in self.told["causes"])  # a stopped queue comes first
+            missing = [name for name in asked if name not in said]
             if missing:
                 yield f"{missing} were asked to take it, and are not named"
 
