@@ -51,7 +51,8 @@ def test_the_promises_of_a_fleet_hold_in_every_history_of_the_day(part: int, rep
         FAILED.mkdir(parents=True, exist_ok=True)
         path = FAILED / f"fleet-{seed}.json"
         path.write_text(json.dumps(small.plain(), indent=1))
-        pytest.fail(f"history {seed} of a fleet: {violations[0]}; shrunk to {len(small.actions)} actions in {path}")
+        shrunk = f"shrunk to {len(small.actions)} actions in {path}; also {sorted(broken.keys() - {seed})}"
+        pytest.fail(f"history {seed} of a fleet: {violations[0]}; {shrunk}")
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.stem))

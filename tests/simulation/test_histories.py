@@ -44,7 +44,8 @@ def test_the_promises_hold_in_every_history_of_the_day(part: int, report: SuiteR
         FAILED.mkdir(parents=True, exist_ok=True)
         path = FAILED / f"{seed}.json"
         path.write_text(json.dumps(small.plain(), indent=1))
-        pytest.fail(f"history {seed}: {violations[0]}; shrunk to {len(small.actions)} actions in {path}")
+        more = sorted(broken.keys() - {seed})
+        pytest.fail(f"history {seed}: {violations[0]}; shrunk to {len(small.actions)} actions in {path}; also {more}")
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.stem))
