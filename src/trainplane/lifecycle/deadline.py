@@ -3,8 +3,8 @@
 The time counts from creation, or from the last resume: each resume grants the full time anew. A suspended TrainJob has
 no deadline, nor has a finished one.
 
-A resume that nobody saw is told by a patch: patches change only while a TrainJob is held back, and Kueue writes one as it
-admits. Without it, a TrainJob that waited in its queue while no operator looked would fail before it ever began.
+A resume that nobody saw is told by a patch: patches change only while a TrainJob is held back, and Kueue writes one as
+it admits. Without it, a TrainJob that waited in its queue while no operator looked would fail before it ever began.
 """
 
 from __future__ import annotations
