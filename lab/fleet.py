@@ -161,8 +161,11 @@ class Fleet:
     def hurry(self) -> None:
         """Let the hub's Kueue try every worker again now: after failures it waits longer each time, up to minutes.
 
-        A worker's kubeconfig that is written anew, and be it by a comment, is a reason to try.
+        A worker's kubeconfig that is written anew, and be it by a comment, is a reason to try. What Kueue said of its
+        connections before is forgotten: they are made anew, and a job that is submitted meanwhile is never offered to a
+        worker that is not connected yet.
         """
+        self._forget_connections()
         for number, worker in enumerate(self.workers, start=1):
             text = f"{credential(worker)}# tried again {time.time_ns()}\n"
             self.hub.apply(_secret(f"worker{number}", text))

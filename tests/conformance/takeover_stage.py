@@ -29,7 +29,7 @@ _TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 _JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 _MERGE = "application/merge-patch+json"
 _NAME = "jobset.sigs.k8s.io/jobset-name"
-_PATIENCE = 60.0
+_PATIENCE = 180.0
 _WRITERS = 6
 _REST = 3.0
 """Seconds without a write after which the Job controller and the garbage collector are taken to be done."""
@@ -136,7 +136,10 @@ class Stage:
         return self.send("POST", f"{_TRAINER}/namespaces/{namespace}/{document['kind'].lower()}s", document)
 
     def _place(self, namespace: str) -> None:
+        """Make a namespace, with the account without which pods are refused."""
         self.send("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+        account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
+        self.until(f"{namespace} has its account", lambda: self.get(account))
 
     def populate(self, namespace: str, runtimes: list[Tree], jobs: list[Tree]) -> None:
         """Make a namespace with runtimes and jobs."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from lab.processes import wait_for
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,3 +35,11 @@ def control_plane_away(worker: Cluster, *, seconds: float, store: bool = False) 
             worker.revive(engine)
         worker.wait_ready(seconds)
         worker.revive("kube-controller-manager")
+        wait_for("discovery to be whole", lambda: _serves_all(worker), seconds=seconds)
+
+
+def _serves_all(worker: Cluster) -> bool:
+    """Return whether every CRD is in discovery: Kueue on a hub takes a worker where one lacks for lost."""
+    known = {crd["metadata"]["name"] for crd in worker.get("crds")["items"]}
+    found = worker.kubectl("api-resources", "--output=name", check=False)
+    return found.code == 0 and known <= {*found.stdout.split()}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds that anything may take on a busy machine of two cores."""
 _PAUSE = 0.15
 _TAIL, _WIDTH = 8, 400

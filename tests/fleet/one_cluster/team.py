@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lab.connection import Connection
     from tests.fleet.objects import Tree
 
-PATIENCE = 90.0
+PATIENCE = 180.0
 """Seconds that anything may take on a busy machine of two cores."""
 _PAUSE = 0.1
 _MERGE = "application/merge-patch+json"

@@ -20,7 +20,7 @@ Tree = dict[str, Any]
 
 NAMESPACE = "tenant"
 USER = f"system:serviceaccount:{NAMESPACE}:{NAMESPACE}"
-PATIENCE = 120.0
+PATIENCE = 180.0
 """Seconds that anything may take on a busy machine of two cores."""
 JOB_NAME = "training.kubeflow.org/job-name"
 _SPECS = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 NAMESPACE = "default"
-_PATIENCE = 60.0
+_PATIENCE = 180.0
 _V1 = "mpijobs.v1.kubeflow.org"
 
 
