@@ -162,8 +162,7 @@ class Fleet:
         """Let the hub's Kueue try every worker again now: after failures it waits longer each time, up to minutes.
 
         A worker's kubeconfig that is written anew, and be it by a comment, is a reason to try. What Kueue said of its
-        connections before is forgotten: they are made anew, and a job that is submitted meanwhile is never offered to a
-        worker that is not connected yet.
+        connections before is forgotten, for all of them are made anew.
         """
         self._forget_connections()
         for number, worker in enumerate(self.workers, start=1):

@@ -39,7 +39,7 @@ def control_plane_away(worker: Cluster, *, seconds: float, store: bool = False) 
 
 
 def _serves_all(worker: Cluster) -> bool:
-    """Return whether every CRD is in discovery: Kueue on a hub takes a worker where one lacks for lost."""
+    """Return whether every CRD is in discovery: a hub's Kueue connects to no worker where one of its own lacks."""
     known = {crd["metadata"]["name"] for crd in worker.get("crds")["items"]}
     found = worker.kubectl("api-resources", "--output=name", check=False)
     return found.code == 0 and known <= {*found.stdout.split()}

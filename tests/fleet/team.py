@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from tests.fleet import objects
 from tests.fleet.api import Api, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from lab.cluster import Cluster
     from lab.fleet import Fleet
@@ -155,8 +156,11 @@ class Team:
     # -- waiting --------------------------------------------------------------------------------------------------
 
     def wait(self, what: str, holds: Callable[[], object], *, seconds: float = PATIENCE) -> None:
-        """Wait until something holds."""
-        wait_until(what, holds, seconds=seconds, log=self.fleet.hub)
+        """Wait until something holds; a failure shows how the team's objects stand everywhere."""
+        try:
+            wait_until(what, holds, seconds=seconds, log=self.fleet.hub)
+        except AssertionError as error:
+            raise AssertionError("\n".join([str(error), *self._standing()])) from None
 
     def wait_running(self, name: str, *, on: str | None = None) -> str:
         """Wait until a TrainJob's pods run on a worker, and the hub says so; return the worker."""
@@ -173,6 +177,18 @@ class Team:
         assert where is not None
         assert on in {None, where}, f"{name} runs on {where}, not on {on}"
         return where
+
+    def _standing(self) -> Iterator[str]:
+        """Yield what there is of the team on each cluster, with its status, and which engines have ended there."""
+        for name in ("hub", *self.workers):
+            ended = [engine for engine, one in self.cluster(name).engines().items() if not one.process.alive()]
+            yield f"{name}: {' and '.join(ended) or 'no engine'} has ended"
+            if {"etcd", "kube-apiserver"} & {*ended}:
+                continue
+            for plural in ("workloads", "trainjobs", "jobsets", "jobs", "pods"):
+                for one in self.api(name).list(plural, self.namespace):
+                    status = json.dumps(one.get("status"))[:_WIDTH]
+                    yield f"{name}: {plural} {one['metadata']['name']} {status}"
 
     def _somewhere(self, name: str) -> list[str]:
         """Return the workers on which a TrainJob's pods run, whatever the hub says."""

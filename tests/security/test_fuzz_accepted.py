@@ -29,6 +29,8 @@ Tree = dict[str, Any]
 
 WANTED = sized(40, full=400)
 """Accepted TrainJobs whose objects are sent."""
+_GATED = "feature gate is disabled"
+"""How JobSet says that its admin has not switched on what is asked for: with which gates it runs is not known to us."""
 _JSON = {"Content-Type": "application/json"}
 _PATHS = {
     "JobSet": "apis/jobset.x-k8s.io/v1alpha2/namespaces/{}/jobsets",

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from trainplane.api.jobset import JobSetTemplate
+from trainplane.render.failurepolicy import wrong_rules
 from trainplane.render.findings import Finding
 from trainplane.render.references import POD, lost_jobs, lost_volumes
 from trainplane.render.resources import impossible
@@ -87,6 +88,7 @@ def _written(tree: Any, path: Path) -> str:
 def faults(tree: Tree) -> Iterator[Fault]:
     """Yield what is wrong with a JobSet, or with a template of one."""
     yield from lost_jobs(tree)
+    yield from wrong_rules(tree)
     yield from lost_volumes(tree)
     yield from _metadata(tree.get("metadata") or {}, ("metadata",))
     for index, job in enumerate(JobSetTemplate(tree).jobs):

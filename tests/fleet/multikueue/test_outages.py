@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -106,30 +105,6 @@ def test_a_worker_is_lost_past_its_timeout(fleet: Fleet, team: MakeTeam) -> None
     us.finish("lost")
     for worker in us.workers:
         us.wait_gone("lost", on=worker)
-
-
-@pytest.mark.full
-@pytest.mark.scenario("I", "A worker that was away when a job came is asked when its Workload changes, and not before")
-def test_a_worker_that_was_away_is_asked_when_the_workload_changes(fleet: Fleet, team: MakeTeam) -> None:
-    us = team(quotas=ON_WORKER1)
-    with _away(fleet, us):
-        us.submit("late", runtime=HELD)
-        us.wait("worker2 alone to be asked", lambda: _asked(us, "late") == ["worker2"])
-    fleet.hurry()
-    fleet.wait_connected()
-    time.sleep(10)  # that nobody asks worker1 is what is shown
-    assert _asked(us, "late") == ["worker2"]
-    workload = us.workload("late") or {}
-    change = {"metadata": {"annotations": {"asked-again": "1"}}}
-    us.api().patch("workloads", us.namespace, workload["metadata"]["name"], change)
-    us.wait_running("late", on="worker1")
-    us.end("late", on="worker1")
-    us.wait_done("late")
-
-
-def _asked(us: Team, name: str) -> list[str]:
-    """Return the workers that are asked to take a TrainJob."""
-    return sorted(((us.workload(name) or {}).get("status") or {}).get("nominatedClusterNames") or ())
 
 
 @contextmanager

@@ -209,10 +209,7 @@ def test_a_worker_that_was_not_asked_may_have_room() -> None:
     world.workload["status"]["nominatedClusterNames"] = ["worker2"]
     answer = explain(world.facts())
     assert answer.clusters[0].fits
-    (advice,) = answer.suggestions
-    assert (advice.kind, advice.cluster) == ("OtherCluster", "worker1")
-    name, namespace = (world.workload["metadata"][key] for key in ("name", "namespace"))
-    assert f"kubectl annotate workload {name} -n {namespace} --overwrite " in advice.do
+    assert [(each.kind, each.cluster) for each in answer.suggestions] == [("OtherCluster", "worker1")]
 
 
 def test_a_hub_without_quota_says_which_worker_has_room() -> None:

@@ -11,6 +11,7 @@ from tests.unit.render.objects import PIPELINE, job, node, patch, replicated_job
 from trainplane.api.document import read
 from trainplane.api.runtime import ClusterTrainingRuntime
 from trainplane.api.trainjob import TrainJob
+from trainplane.render.refused import faults
 
 NO_POD = ("semantics", 5, "pods that Kubernetes refuses passed admission")
 
@@ -40,6 +41,24 @@ def test_a_fault_of_the_runtimes_is_told_of_the_runtime() -> None:
     assert finding.path == "spec.runtimeRef"
     path = "replicatedJobs[name=node].template.spec.template.spec.containers[name=node].volumeMounts[name=ghost].name"
     assert finding.problem == f"the runtime's spec.template.spec.{path}: the pods of job node have no volume ghost"
+
+
+def ruled(*rules: dict[str, Any]) -> list[str]:
+    """Return what is told of a runtime with these rules."""
+    tree = {"spec": {"failurePolicy": {"rules": list(rules)}, "replicatedJobs": []}}
+    return [f"{'.'.join(map(str, path[3:]))}: {problem}" for path, problem in faults(tree)]
+
+
+def test_rules_that_jobset_refuses_are_told() -> None:
+    good = {"name": "a_b,c:d", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy", "FailedIndexes"]}
+    assert ruled(good, {"action": "RestartJobSet"}, {"action": "FailJobSet"}, {"name": "x" * 128}) == []
+    (told,) = ruled(good, {"onJobFailureReasons": ["BackoffLimitExceeded", "OOMKilled"]})
+    assert told.startswith("1.onJobFailureReasons.1: no Job fails for the reason 'OOMKilled': write BackoffLimitExceed")
+    for name in ("1st", "a-b", "a:", "x" * 129, "a\n"):
+        (told,) = ruled({"name": name})
+        assert told.startswith(f"0.name: {name!r} is no name: ")
+    assert ruled(good, good) == ["1.name: a_b,c:d is there twice"]
+    assert ruled({}, {"name": "failurePolicyRule0"}) == ["1.name: failurePolicyRule0 is there twice"]
 
 
 def test_a_volume_that_the_trainjob_brings_is_there() -> None:

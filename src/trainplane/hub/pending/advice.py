@@ -156,12 +156,7 @@ def _other_clusters(case: Assessment, answers: Sequence[ClusterAnswer]) -> Itera
             continue
         if case.is_reserved:
             what = f"{answer.cluster} has room for it, and has not been asked to take it yet."
-            name, namespace = (trees.get(case.facts.workload, "metadata", key) for key in ("name", "namespace"))
-            do = (
-                "Wait for Kueue's dispatcher to ask it; the admin decides how many workers are asked at a time. "
-                "One that was away when the job came is not asked before the Workload changes; then the admin lets it: "
-                f"kubectl annotate workload {name} -n {namespace} --overwrite asked-again=$(date +%s)"
-            )
+            do = "Wait for Kueue's dispatcher to ask it; the admin decides how many workers are asked at a time."
         else:
             what = f"{answer.cluster} has room for it; what is missing is quota on the hub."
             do = f"The admin raises the quota of ClusterQueue {case.name} on the hub to what the workers have together."
