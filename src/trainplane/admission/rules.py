@@ -32,9 +32,11 @@ def squeezed(rule: str) -> str:
 
 
 def _is_ordered_once(spec: dict[str, Any]) -> bool:
-    in_order = trees.get(spec, "startupPolicy", "startupPolicyOrder") == "InOrder"
-    jobs = spec.get("replicatedJobs") or ()
-    return not (in_order and any(isinstance(job, dict) and "dependsOn" in job for job in jobs))
+    """Return whether jobs are put in order in one way at most; where there are none to look through, CEL fails."""
+    if trees.get(spec, "startupPolicy", "startupPolicyOrder") != "InOrder":
+        return True
+    jobs = spec.get("replicatedJobs")
+    return jobs is not None and not any(isinstance(job, dict) and "dependsOn" in job for job in jobs)
 
 
 def _counts_processes(value: Any) -> bool:

@@ -164,6 +164,11 @@ class TestRules:
                 {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}, "replicatedJobs": [{"dependsOn": []}]},
                 {"startupPolicy": {"startupPolicyOrder": "InOrder"}, "replicatedJobs": [{}, {"dependsOn": []}]},
             ),
+            (
+                "startupPolicyOrder",
+                {"startupPolicy": {"startupPolicyOrder": "AnyOrder"}},
+                {"startupPolicy": {"startupPolicyOrder": "InOrder"}},  # CEL fails where there is no list
+            ),
             ("size(self) == 0", "", "team"),
         ],
     )
