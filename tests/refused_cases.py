@@ -9,6 +9,12 @@ Tree = dict[str, Any]
 
 MANAGER = "example.com/team"
 _VOLUME = {"name": "v", "emptyDir": {}}
+_CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "dataSource": {"kind": "PersistentVolumeClaim", "name": "a"},
+}
+_CLAIMED = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": _CLAIM}}}
 _PATCHED = f"spec.runtimePatches[manager={MANAGER}].trainingRuntimeSpec.template.spec.replicatedJobs[name=node]"
 _POD = f"{_PATCHED}.template.spec.template"
 
@@ -111,6 +117,8 @@ ALLOWED = (
     Case("a runtime's volume", pod=_mounting(_MOUNT), runtime_pod={"volumes": [_VOLUME]}),
     Case("one volume twice", pod=_mounting(_MOUNT, {**_MOUNT, "mountPath": "/w"}, volumes=[_VOLUME])),
     Case("a volume without a source", pod={"volumes": [{"name": "v"}]}),
+    Case("a projected volume without sources", pod={"volumes": [{"name": "v", "projected": {"defaultMode": 420}}]}),
+    Case("a claim that is made of one in the core group", pod={"volumes": [_CLAIMED]}),
     Case(
         "labels", metadata={"labels": {"a": "", "example.com/B_c.d": "E-f_g.1"}, "annotations": {"X.y/Z": "any text"}}
     ),

@@ -14,10 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab import trainplane
+from tests.refused_cases import ALLOWED, Case
 from tests.security.fuzz.campaign import seed_of_today
 from tests.security.fuzz.targets.reviews import NAMESPACE, Reviews
 from tests.security.fuzz.worker import case
 from tests.size import sized
+from trainplane.api.document import read
+from trainplane.api.runtime import ClusterTrainingRuntime
+from trainplane.api.trainjob import TrainJob
+from trainplane.render.pipeline import COMMON, FRAMEWORKS, Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
+PIPELINE = Pipeline(plugin() for plugin in (*FRAMEWORKS, *COMMON))
 WANTED = sized(40, full=400)
 """Accepted TrainJobs whose objects are sent."""
 _GATED = "feature gate is disabled"
@@ -86,6 +92,13 @@ def test_what_is_accepted_can_be_applied(server: Server, report: SuiteReport) ->
     report.row(fuzzed="accepted TrainJobs on the API server", cases=sent, refused=len(refused), seed=seed)
     assert sent == WANTED
     assert not refused, "\n".join(f"seed {seed} case {place}: {text}" for place, text in refused.items())
+
+
+@pytest.mark.parametrize("case", ALLOWED, ids=str)
+def test_jobset_takes_what_kubernetes_takes(server: Server, case: Case) -> None:
+    """Its webhook writes the whole anew by Go's types, with nulls that its own schema refuses."""
+    made = PIPELINE.render(read(case.job(NAMESPACE), TrainJob), read(case.runtime(), ClusterTrainingRuntime)).jobset
+    assert server.create(_PATHS["JobSet"].format(NAMESPACE), _unowned(made.tree)) == ""
 
 
 def _unowned(tree: Tree) -> Tree:

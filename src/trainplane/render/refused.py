@@ -164,10 +164,6 @@ def _volumes(volumes: Any, at: Path) -> Iterator[Fault]:
             yield (*at, index, "name"), f"{name} is there twice"
         seen.add(name)
         sources = sorted(field for field, source in volume.items() if field != "name" and source is not None)
-        projected = volume.get("projected")
-        if projected is not None and projected.get("sources") is None:
-            # Kubernetes makes an empty volume of it; JobSet's webhook writes null, where its CRD has a list.
-            yield (*at, index, "projected", "sources"), "is missing: write what is to be in the volume, or []"
         if len(sources) > 1:
             yield (*at, index, sources[-1]), f"a volume has one source, and {name} has {' and '.join(sources)}"
 

@@ -49,15 +49,6 @@ def ruled(*rules: dict[str, Any]) -> list[str]:
     return [f"{'.'.join(map(str, path[3:]))}: {problem}" for path, problem in faults(tree)]
 
 
-def test_a_projected_volume_has_sources() -> None:
-    """Not one of `REFUSED`: it is JobSet that refuses it, the API server makes an empty volume of it."""
-    (finding,) = PIPELINE.validate(
-        job(patch(volumes=[{"name": "v", "projected": {"defaultMode": 420}}])), None, torch()
-    ).errors
-    assert finding.path.endswith(".volumes[name=v].projected.sources")
-    assert PIPELINE.validate(job(patch(volumes=[{"name": "v", "projected": {"sources": []}}])), None, torch()).allowed
-
-
 def test_rules_that_jobset_refuses_are_told() -> None:
     good = {"name": "a_b,c:d", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy", "FailedIndexes"]}
     assert ruled(good, {"action": "RestartJobSet"}, {"action": "FailJobSet"}, {"name": "x" * 128}) == []

@@ -8,6 +8,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.render.amounts import write_amounts
 from trainplane.render.findings import Finding
+from trainplane.render.nulls import fill_nulls
 from trainplane.render.plugin import Plugin
 from trainplane.render.provenance import Rendered, trainjob
 from trainplane.render.resolve import container_of_trainer
@@ -50,6 +51,7 @@ class JobSet(Plugin):
         provenance = plan.writer.provenance
         template = plan.template.tree
         write_amounts(template["spec"])
+        fill_nulls(template["spec"], provenance, plan.writer.origin)
         metadata: Tree = {"name": names.jobset_name(plan.name), **template["metadata"]}
         spec: Tree = {**template["spec"], "suspend": plan.job.view.spec.suspend}
         tree = {"apiVersion": names.JOBSET_API_VERSION, "kind": names.JOBSET, "metadata": metadata, "spec": spec}
