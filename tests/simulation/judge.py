@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.simulation import settled
 from tests.simulation.apiserver import JOBSETS, TRAINJOBS
+from tests.simulation.engines import JOBS
 from tests.simulation.jobset import ended
 from tests.simulation.kueue import MANAGER, flavor_of
 from tests.simulation.people import AFTER, GATES, MULTIKUEUE, QUEUE_LABEL, RUNTIME_SPECS
@@ -39,7 +40,7 @@ PROMPT = 5.0
 FOUND_OUT = 450.0
 """Seconds within which every mirror shows that the server was set back, though its watches were silent before."""
 
-_PODS, _MAPS = collection_of(PODS), collection_of(CONFIG_MAPS)
+_PODS, _JOBS, _MAPS = collection_of(PODS), collection_of(JOBS), collection_of(CONFIG_MAPS)
 _EVENTS = Collection("", "v1", "events")
 _LEASES = Collection("coordination.k8s.io", "v1", "leases")
 
@@ -317,6 +318,8 @@ class Judge:
         jobset, job = self.server.find(JOBSETS, key), self.server.find(TRAINJOBS, key)
         if jobset is None or job is None or owner_of(jobset) != job["metadata"]["uid"]:
             return
+        if not self._is_made_by(change.after, jobset):
+            return  # of a JobSet of that name that is gone: the garbage collector has not come to its Job yet
         uid = job["metadata"]["uid"]
         patience = self.grace if self.is_fair else GRACE  # what JobSet does late follows no write of ours
         if uid in self.memory.told and self._loop.time() - self._stopped.get(uid, float("-inf")) > patience:
@@ -332,6 +335,11 @@ class Judge:
                 self.broken("quota equals pods", f"{key} has a pod and no quota")
         elif flavor != workload.flavor and flavor == flavor_of(job):
             self.broken("quota equals pods", f"{key} has quota of {workload.flavor} and a pod on {flavor or 'any'}")
+
+    def _is_made_by(self, pod: Tree, jobset: Tree) -> bool:
+        (maker,) = pod["metadata"]["ownerReferences"]
+        job = self.server.find(_JOBS, Key(pod["metadata"]["namespace"], maker["name"]))
+        return job is not None and job["metadata"]["uid"] == maker["uid"] and owner_of(job) == jobset["metadata"]["uid"]
 
     def _snapshot(self, change: Change) -> None:
         if not change.key.name.endswith("-runtime-snapshot"):
