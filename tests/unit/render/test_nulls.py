@@ -6,7 +6,7 @@ from tests.unit.render.objects import job, patch, render, runtime
 from trainplane.api.tree import get
 
 POD = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
-CLAIM = {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}, "accessModes": ["ReadWriteOnce"]}
+CLAIM: dict[str, Any] = {"dataSource": {"kind": "PersistentVolumeClaim", "name": "a"}, "accessModes": ["ReadWriteOnce"]}
 
 
 def volumes(*volumes: Any) -> Any:
@@ -26,7 +26,7 @@ def test_what_a_claim_is_made_from_is_of_the_core_group_if_it_names_none() -> No
     (volume,) = volumes(
         {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {**CLAIM, "dataSourceRef": {**other}}}}}
     )
-    mended = {**CLAIM["dataSource"], "apiGroup": ""}  # type: ignore[dict-item] # a tree
+    mended = {**CLAIM["dataSource"], "apiGroup": ""}
     spec = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
     assert (spec["dataSource"], spec["dataSourceRef"]) == (mended, other)
 
