@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import socket
@@ -93,6 +94,8 @@ class BadLine:
 
     kinds: Sequence[str] = ("fine", "fine", "fine", "busy", "slow", "rotten")
     budgets: Sequence[int] = (0, 300, 5_000, 200_000, 900_000, 1 << 40)
+    bad: float = math.inf
+    """Connections that are drawn; those after them are fine. For a line whose every connection breaks something."""
 
     def __init__(self, endpoint: str, seed: int, *, both: bool = False) -> None:
         host, _, port = endpoint.removeprefix("http://").partition(":")
@@ -122,6 +125,8 @@ class BadLine:
                 self.connections += 1
                 kind = self._chance.choice(self.kinds) if self._both else ""
                 budget = self._chance.choice(self.budgets)
+                if self.connections > self.bad:
+                    kind, budget = "fine", 1 << 40
                 threading.Thread(target=self._carry, args=(near, budget, kind), daemon=True).start()
 
     def _carry(self, near: socket.socket, budget: int, kind: str) -> None:
