@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class Others:
-    """What processes that are not the run's own, and other machines on the same host, take of this machine."""
+    """What processes that are not the run's own, and other machines on the same host, take of this machine.
+
+    Processes of a lower priority than usual do not count: they have what nobody else wants.
+    """
 
     def __init__(self, *clusters: Cluster) -> None:
         self._clusters = clusters
@@ -30,6 +33,6 @@ class Others:
 
 
 def _machine_cpu() -> float:
-    """Return the seconds that all cores were busy, or held by the host."""
-    user, nice, system, _, _, irq, softirq, steal, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    """Return the seconds that all cores were busy, or held by the host, but for those of a lower priority."""
+    user, _, system, _, _, irq, softirq, steal, *_ = map(int, Path("/proc/stat").read_text().split()[1:11])
+    return (user + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")

@@ -2,7 +2,8 @@
 
 One run, one machine; ours and the reference take turns, kopf has one, for its is long. Each pays for its start: the CPU
 time of its process from its first moment until every object was looked at. What counts is what ours has to the others'
-(`benchmarks.judge`), so a slow machine makes no goal easier, and a slowdown of ours by 1.3 is found.
+(`benchmarks.judge`), so a slow machine makes no goal easier, and a slowdown of ours by 1.3 is found. A turn of ours
+takes a second of CPU time, so the least of each side is compared.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from benchmarks.disturbance import Others
 from benchmarks.judge import Goal, Run, faults, spread
 from lab import jobset, reference
 from lab.cluster import Cluster
@@ -29,18 +32,19 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 JOBS = int(os.environ.get("BENCH_KUBE_JOBS", sized(4_000, full=100_000)))
-TURNS = 3
-"""A machine that others use has slow moments, in which CPU time is up to half as much again: the median has none."""
+TURNS = 5
+"""A machine that others use has slow moments, in which CPU time is up to half as much again: not in all of these."""
 KOPF_JOBS = min(8_000, JOBS)
 """kopf sees eight namespaces at most: 200,000 objects would take it ten minutes."""
 UPDATES = 2_000
 GOALS = (
-    Goal("ours_to_kopf_cpu", "cpu_us", "kopf", usual=sized(0.105, full=0.065)),
-    Goal("ours_to_reference_cpu", "cpu_us", "reference", usual=sized(0.42, full=0.5)),
+    Goal("ours_to_kopf_cpu", "cpu_us", "kopf", usual=sized(0.09, full=0.065), by_least=True),
+    Goal("ours_to_reference_cpu", "cpu_us", "reference", usual=sized(0.41, full=0.5), by_least=True),
     Goal("ours_to_reference_rss", "rss_mb", "reference", usual=sized(0.4, full=0.4)),
 )
-"""What ours has to the others'. `usual` is of two runs with 4,000 TrainJobs; with 8,000, where starts weigh less, it is
-0.3, 0.3 and 0.06. At full size it is not measured yet by this bench, in which all pay for their start."""
+"""What ours has to the others'. `usual` is of five runs with 4,000 TrainJobs; with 8,000, where starts weigh less, it
+is 0.06, 0.3 and 0.3. At full size it is not measured yet by this bench, in which all pay for their start. Go's heap is
+as large as its collector leaves it, by a tenth more or less: of memory the median counts."""
 GOAL_OBJECT_KB = 5.0
 """Memory for an object, beyond what the process has before the first: a TrainJob of the bench is 4 KB of text."""
 GOAL_STALL_MS = 100
@@ -119,6 +123,7 @@ def _settled(process: Process, *, quiet: float = 3.0, seconds: float = 900.0, sh
 
 def _begin(cluster: Cluster, turn: int, runs: list[Run]) -> tuple[Process, Path]:
     """Start ours, wait until it has looked at every object, and note what that took."""
+    others = Others(cluster)
     result = cluster.folder / f"ours-{turn}.json"
     command = [sys.executable, f"{_HERE}/ours.py", str(cluster.kubeconfig), str(result), str(JOBS)]
     process = cluster.start(f"ours-{turn}", command, _PATH)
@@ -126,9 +131,11 @@ def _begin(cluster: Cluster, turn: int, runs: list[Run]) -> tuple[Process, Path]
     cold = json.loads(result.read_text())
     assert (cold["trainjobs"], cold["jobsets"]) == (JOBS, JOBS)
     start, cpu = _costs(cold)
-    runs.append(Run("ours", turn, {"cpu_us": (start + cpu) / (2 * JOBS) * 1e6, "rss_mb": cold["worked"]["rss_mb"]}))
+    taken = {"others_share": others.share()}
+    each = {"cpu_us": (start + cpu) / (2 * JOBS) * 1e6, "rss_mb": cold["worked"]["rss_mb"]}
+    runs.append(Run("ours", turn, each | taken))
     # Where kopf has fewer objects, its start weighs more on each: so does ours beside it.
-    runs.append(Run("ours_beside_kopf", turn, {"cpu_us": (start / KOPF_JOBS + cpu / JOBS) / 2 * 1e6}))
+    runs.append(Run("ours_beside_kopf", turn, {"cpu_us": (start / KOPF_JOBS + cpu / JOBS) / 2 * 1e6} | taken))
     return process, result
 
 
@@ -194,9 +201,11 @@ def _update(cluster: Cluster, count: int) -> None:
 def test_kopf_beside(loaded: Cluster, report: SuiteReport, runs: list[Run]) -> None:
     spaces = [word for number in range(KOPF_JOBS // 1000) for word in ("--namespace", f"team-{number}")]
     command = [sys.executable, "-m", "kopf", "run", "--quiet", *spaces, f"{_HERE}/kopf_noop.py"]
+    others = Others(loaded)
     process = loaded.start("kopf", command, {**_PATH, "KUBECONFIG": str(loaded.kubeconfig)})
     each = _settled(process, quiet=5.0) / (2 * KOPF_JOBS) * 1e6
-    runs += [Run("kopf", turn, {"cpu_us": each}) for turn in range(TURNS)]
+    once = {"cpu_us": each, "others_share": others.share()}
+    runs += [Run("kopf", turn, once) for turn in range(TURNS)]
     report.figure("kopf_cpu_us_per_object", each)
     report.figure(f"kopf_rss_mb_{KOPF_JOBS // 1000}k", process.rss_mb())
     process.signal(9)
@@ -215,16 +224,21 @@ def test_the_references_restart_beside(loaded: Cluster, report: SuiteReport, run
 
 def _look(cluster: Cluster, process: Process, turn: int, runs: list[Run]) -> None:
     """Note what the reference takes until it has looked at every object, and end it."""
-    cpu = _settled(process)
-    runs.append(Run("reference", turn, {"cpu_us": cpu / (2 * JOBS) * 1e6, "rss_mb": process.rss_mb()}))
+    others = Others(cluster)
+    each = {"cpu_us": _settled(process) / (2 * JOBS) * 1e6, "rss_mb": process.rss_mb()}
+    runs.append(Run("reference", turn, each | {"others_share": others.share()}))
     cluster.kill("reference")
 
 
 def test_ours_reaches_its_goals_against_both(report: SuiteReport, runs: list[Run]) -> None:
     against_kopf, *against_reference = GOALS
     for goal, ours in [(against_kopf, "ours_beside_kopf"), *((goal, "ours") for goal in against_reference)]:
-        ratio = goal.ratio(runs, ours)
-        assert ratio is not None
-        report.figure(goal.name, ratio.median)
-        report.row(goal=goal.name, least=round(ratio.least, 3), most=round(ratio.most, 3))
+        ratio, judged = goal.ratio(runs, ours), goal.judged(runs, ours)
+        if ratio is None or judged is None:
+            continue  # others had the machine in every turn
+        report.figure(goal.name, judged)
+        report.row(goal=goal.name, **{name: round(value, 3) for name, value in asdict(ratio).items()})
+    for run in runs:
+        figures = {name: round(value, 3) for name, value in run.figures.items()}
+        report.row(contender=run.contender, turn=run.repeat, **figures)
     assert not faults([against_kopf], runs, "ours_beside_kopf") + faults(against_reference, runs)
