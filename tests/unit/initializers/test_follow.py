@@ -228,7 +228,7 @@ def test_a_polite_end_reaches_the_sender(output: Output, claim: Path, status: St
         until(lambda: status.asked)
         sender = process.sender()
         process.supervisor.send_signal(signal.SIGTERM)
-        assert process.supervisor.wait(5) == 128 + signal.SIGTERM
+        assert process.supervisor.wait(20) == 128 + signal.SIGTERM
         until(lambda: not Path(f"/proc/{sender}/cmdline").exists() or not Path(f"/proc/{sender}/cmdline").read_text())
     finally:
         process.supervisor.kill()

@@ -111,6 +111,6 @@ def test_a_polite_end_is_heard_by_the_first_process_of_a_container(step: Step) -
                 _until(lambda: len(site.asked) > 1)
                 first = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
                 os.kill(first, signal.SIGTERM)
-                assert process.wait(5) == 128 + signal.SIGTERM
+                assert process.wait(20) == 128 + signal.SIGTERM
             finally:
                 process.kill()

@@ -86,10 +86,10 @@ def test_a_launcher_alone_is_taken() -> None:
 
 
 def test_a_million_workers_are_refused_at_once() -> None:
-    start = time.monotonic()
+    start = time.process_time()
     many = trees.put(_job(), *_WORKER, "replicas", value=2**31 - 1)
     assert "spec.mpiReplicaSpecs" in _paths(many)
-    assert time.monotonic() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_lists_of_hosts_that_fit_no_config_map_are_refused() -> None:
