@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -227,7 +226,7 @@ async def test_a_slow_body_is_cut() -> None:
 
 
 async def test_a_job_that_spams_does_not_delay_others(scene: Scene) -> None:
-    """A thousand reports a second of one TrainJob: another's are answered as before."""
+    """As many reports of one TrainJob as it can send: another's are answered in their turn."""
     scene.put("other")
     loud, quiet = scene.header("job", "loud"), scene.header("other", "quiet")
     base = f"http://127.0.0.1:{scene.server.listener.port}"
@@ -242,16 +241,16 @@ async def test_a_job_that_spams_does_not_delay_others(scene: Scene) -> None:
                 assert response.status == 200
             sent += 1
 
-    waits = []
+    first = []
     async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
         for _ in range(20):
             group.create_task(spam(session))
         for _ in range(20):
-            began = time.monotonic()
+            before = sent
             async with session.post(base + PATH.format("other"), data=body, headers=quiet) as response:
                 assert response.status == 200
-            waits.append(time.monotonic() - began)
+            first.append(sent - before)
             await asyncio.sleep(0.05)
         stop.set()
     assert sent > 500
-    assert max(waits) < 1.0
+    assert max(first) <= 60, "reports of the loud one that were answered before the quiet one's"
