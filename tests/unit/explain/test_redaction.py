@@ -63,8 +63,8 @@ def test_what_is_no_credential_stays(text: str) -> None:
 def test_time_is_linear_in_the_text(piece: str) -> None:
     def cost(letters: int) -> float:
         text = (piece * letters)[:letters]
-        began = time.perf_counter()
+        began = time.process_time()
         redact(text)
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     assert min(cost(4096) for _ in range(3)) < 0.1

@@ -42,7 +42,7 @@ def test_what_cpython_prints_is_read() -> None:
     threading.Thread(target=time.sleep, args=(3,), daemon=True).start()
     with tempfile.TemporaryFile("w+") as file:
         faulthandler.dump_traceback_later(0.05, file=file)
-        time.sleep(0.3)
+        time.sleep(1)
         file.seek(0)
         lines = file.read().splitlines()
     stand = read_stand(["step 1", *lines])

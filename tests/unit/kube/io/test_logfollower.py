@@ -412,13 +412,13 @@ async def test_what_the_sink_does_not_wait_for_is_raised(stage: Stage) -> None:
 async def test_a_stream_that_does_not_end_with_its_pod_is_given_up_when_nothing_comes_any_more(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logfollower, "LEFT_SECONDS", 0.3)
+    monkeypatch.setattr(logfollower, "LEFT_SECONDS", 1.0)
     follower = stage.follower()
     task = asyncio.create_task(follower.run())
     await stage.until_open()
     follower.leave()
     for _ in range(4):  # each line within the time of the one before, all of them longer than it
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.3)
         stage.print(1)
     await asyncio.wait_for(task, PATIENCE)
     assert stage.texts() == stage.printed
