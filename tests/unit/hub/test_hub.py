@@ -12,6 +12,7 @@ import pytest
 from lab.pki import Authority
 from tests.unit.hub.hubstage import ROOT, HubStage
 from trainplane.kube.resource import PODS
+from trainplane.kube.testing.faults import Refuse
 from trainplane.resources import EVENTS
 
 if TYPE_CHECKING:
@@ -127,6 +128,20 @@ async def test_pods_of_a_lost_worker_do_not_count_where_another_has_the_job(stag
     await stage.until(lambda: stage.jobs.place(stage.jobs.by_uid("job-1") or {}).cluster == "worker2")
     moved = msgspec.json.decode((await stage.get("x")).body)["status"]
     assert (moved["cluster"], moved["readyPods"], moved["pods"]) == ("worker2", 0, 0)
+    stage.worker.add_fault(refused := Refuse(code=500, plural="pods", times=None))
+    await stage.worker.start()
+    await stage.until(lambda: not stage.collector.mirrors["worker1"].problem)
+    answering = msgspec.json.decode((await stage.get("x")).body)["status"]
+    assert (answering["readyPods"], answering["pods"]) == (0, 0), "it answers, and its pods are not read yet"
+    stage.worker.faults.remove(refused)
+
+    def is_read() -> bool:
+        stage.worker.watching.send_bookmarks()
+        return stage.collector.mirrors["worker1"].is_current
+
+    await stage.until(is_read)
+    read = msgspec.json.decode((await stage.get("x")).body)["status"]
+    assert (read["readyPods"], read["pods"]) == (1, 1), "it is still there"
 
 
 async def test_jobs_are_listed_as_objects_and_as_a_table(stage: HubStage) -> None:

@@ -174,14 +174,18 @@ class Api:
         """Return a job in brief.
 
         What was last seen of pods counts on the worker that has the job, and on others while they are seen: a worker
-        that is lost, whose job another has by now, may have ended them long ago.
+        that is lost, or is back and not read yet, may have ended them long ago, and another has the job by now.
         """
         placement = self.jobs.place(job)
         kept = self.archive.job(placement.uid)
         where = placement.cluster or HUB
-        pods = [one for one in self.collector.pods(job, None) if one[0] == where or self._problem(one[0]) is None]
+        pods = [one for one in self.collector.pods(job, None) if one[0] == where or self._is_current(one[0])]
         problem = self._problem(placement.cluster)
         return view.summary(job, placement, pods, kept_bytes=kept.size if kept else 0, problem=problem)
+
+    def _is_current(self, cluster: str) -> bool:
+        mirror = self.collector.mirrors.get(cluster)
+        return mirror is not None and mirror.is_current
 
     def _problem(self, cluster: str | None) -> str | None:
         mirror = self.collector.mirrors.get(cluster or HUB)

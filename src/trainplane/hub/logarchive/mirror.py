@@ -96,6 +96,7 @@ class Mirror:
         self._stores = {label: Store(PODS, Projection(transform=_stored), {_BY_JOB: _index(label)}) for label in labels}
         """By the label with which pods say whose they are: no selector asks for one label or another."""
         self._clock = clock
+        self._watches = {label: _Watch(self, store, clock) for label, store in self._stores.items()}
         self.reflectors = [
             Reflector(
                 client,
@@ -104,7 +105,7 @@ class Mirror:
                 [lambda change: changed(name, change)],
                 clock,
                 labels=label,
-                observer=_Refusals(self),
+                observer=self._watches[label],
             )
             for label, store in self._stores.items()
         ]
@@ -118,6 +119,15 @@ class Mirror:
     def problem(self) -> str | None:
         """What keeps the hub from seeing what happens there, None if nothing does."""
         return self.silence or self.refusal or self.blindness
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its pods are there, and not only were when they were last seen.
+
+        A cluster that answers again is not seen again before its watches have brought something.
+        """
+        behind = self.former is not None or any(watch.is_behind for watch in self._watches.values())
+        return self.problem is None and not behind
 
     def pod(self, key: Key) -> Pod | None:
         """Return a pod, None if it is gone; raises PodRefusedError."""
@@ -173,17 +183,27 @@ class Mirror:
         return before is not None
 
 
-class _Refusals(Unobserved):
-    """Hears when a cluster does not let us see its pods."""
+class _Watch(Unobserved):
+    """Hears when a cluster does not let us see its pods, and since when a store may be behind."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: Mirror, store: Store, clock: Clock) -> None:
         self._mirror = mirror
+        self._store = store
+        self._clock = clock
+        self._failed_at = float("-inf")
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether nothing was heard since something failed."""
+        return self._store.heard_at < self._failed_at
 
     def listed(self, resource: Resource, *, objects: int, seconds: float) -> None:  # noqa: ARG002 an Observer's
         self._mirror.refusal = None
+        self._failed_at = float("-inf")
 
     def stream_failed(self, resource: Resource, error: Exception) -> None:  # noqa: ARG002 an Observer's
         self._mirror.is_doubted = True
+        self._failed_at = self._clock.monotonic()
         if is_refusal(error):
             self._mirror.refusal = f"does not let MultiKueue's user see pods: {error}"
 
