@@ -58,6 +58,7 @@ class Health:
         self._ills: dict[str, int] = {}
         self._cut_since: dict[str, float] = {}
         self._healed: dict[str, float] = {}
+        self._deaf_until: dict[str, float] = {}
 
     @contextlib.contextmanager
     def cut(self, name: str) -> Iterator[None]:
@@ -76,6 +77,18 @@ class Health:
         yield
         self._ills[name] -= 1
         self._healed[name] = max(self._healed.get(name, 0.0), self._loop.time() + heals)
+
+    @contextlib.contextmanager
+    def deaf(self, name: str, noticed: float) -> Iterator[None]:
+        """Note that watches that there are within the block bring nothing, until whoever reads them has noticed."""
+        self._deaf_until[name] = float("inf")
+        with self.ill(name, noticed):
+            yield
+        self._deaf_until[name] = self._loop.time() + noticed
+
+    def is_deaf(self, name: str) -> bool:
+        """Return whether watches of a cluster may be silent and nobody can know it yet."""
+        return self._loop.time() < self._deaf_until.get(name, 0.0)
 
     def cut_for(self, name: str) -> float:
         """Return for how many seconds a cluster has been cut off; 0 if it is not."""

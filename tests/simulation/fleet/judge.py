@@ -170,7 +170,9 @@ class FleetJudge:
             self.broken("the view is true", f"{key} is shown as {said} and is {expected}")
 
     def _is_in_doubt(self, worker: str) -> bool:
-        """Return whether a worker is cut off and that is not noticed yet, or was until now."""
+        """Return whether a worker is cut off and that is not noticed yet, or was until now, or brings nothing."""
+        if self.health.is_deaf(worker):
+            return True
         return self._multikueue.was_cut(worker, HEALS) and self.health.cut_for(worker) <= NOTICED
 
     # -- at last

@@ -324,7 +324,7 @@ class Fleet:
             await asyncio.sleep(how["seconds"])
 
     async def _view_silent(self, whom: str, how: Tree) -> None:
-        with self.judge.health.ill(whom, heals=NOTICED + LEAST_CALM):
+        with self.judge.health.deaf(whom, NOTICED + LEAST_CALM):
             await hush(self._links(whom), how["seconds"])
 
     async def _view_lag(self, whom: str, how: Tree) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -87,6 +88,34 @@ def test_a_failed_build_shows_the_compilers_words_and_keeps_nothing(
     assert not engine.built().exists()
 
 
+def test_sources_are_fetched_while_another_engine_is_built_and_one_that_fails_is_told(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched, first, second = threading.Event(), replace(engine, name="first"), replace(engine, name="second")
+    for module in (engines, build):
+        monkeypatch.setattr(module, "ENGINES", {"first": first, "second": second})
+    for one in (first, second):
+        shutil.copytree(engine.sources, one.sources)
+
+    def fetch(one: Engine) -> dict[str, float]:
+        if one is second:
+            fetched.set()
+            raise BuildError("no such module")
+        return {}
+
+    monkeypatch.setattr(build, "_fetch", fetch)
+    built: list[bool] = []
+
+    def note(*_: object) -> dict[str, float]:
+        built.append(fetched.wait(10))
+        return {}
+
+    monkeypatch.setattr(build, "_build", note)
+    with pytest.raises(BuildError, match="no such module"):
+        build.build_missing()
+    assert built == [True]
+
+
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust on this machine")
 def test_a_crate_of_a_module_is_built_as_its_lock_file_says(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -149,10 +178,11 @@ def test_other_releases_are_built_when_they_are_chosen_or_named_and_not_at_full_
     monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path))
     asked: list[str] = []
 
-    def note(engine: Engine) -> dict[str, float]:
+    def note(engine: Engine, _: dict[str, float]) -> dict[str, float]:
         asked.append(engine.name)
         return {}
 
+    monkeypatch.setattr(build, "_fetch", lambda _: {})
     monkeypatch.setattr(build, "_build", note)
     monkeypatch.setenv("FULL", "1")
     build.build_missing()
