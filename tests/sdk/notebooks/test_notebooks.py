@@ -30,7 +30,7 @@ NOTEBOOKS = {
 }
 """The notebook → its runtime, and lines that it ends with."""
 SIZES = {"torch": [pytest.mark.usual], "xgboost": []}
-"""Those that run each time: a framework with a launcher, and one without."""
+"""Those that run without FULL=1: a framework with a launcher, and at every size one without."""
 
 
 def load(name: str) -> Any:
