@@ -21,7 +21,7 @@ from tests.simulation.engines import QUICK
 from tests.simulation.fleet import offers
 from tests.simulation.fleet import workload as wl
 from tests.simulation.fleet.asked import ask
-from tests.simulation.fleet.breaking import delay, hush, severed
+from tests.simulation.fleet.breaking import HEALS, delay, hush, severed
 from tests.simulation.fleet.cluster import Cluster
 from tests.simulation.fleet.history import CLUSTERS, DELAYS, FAULTS, HUB, WORKERS
 from tests.simulation.fleet.hubserver import HubServer, unsocketed
@@ -33,6 +33,7 @@ from tests.simulation.machine import LEAST_CALM, NOTICED, SETTLED, Outcome, apar
 from tests.simulation.people import MULTIKUEUE, NAMESPACE, People
 from tests.simulation.settled import end_of
 from trainplane.kube.resource import Key
+from trainplane.kube.transport import TransportSettings
 from trainplane.resources import WORKLOADS
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ SAMPLE_SECONDS = 10.0
 """Between two looks at the hub's view."""
 ASKED_AFTER = (1.0, 5.0, 20.0)
 """Seconds within which somebody asks why a job waits, from when something about that changed."""
+GIVEN_UP = TransportSettings().list_seconds
+"""Seconds after which a request that is never answered is given up, at most."""
 
 
 def run(history: History) -> Outcome:
@@ -332,7 +335,7 @@ class Fleet:
             await delay(self._links(whom), how["lag"], how["seconds"])
 
     async def _view_hung(self, whom: str, how: Tree) -> None:
-        await self._storm(whom, "hung", how)
+        await self._storm(whom, "hung", how, heals=GIVEN_UP + HEALS)
 
     async def _view_lost(self, whom: str, how: Tree) -> None:
         await self._storm(whom, "lost", how)
@@ -340,8 +343,8 @@ class Fleet:
     async def _view_slow(self, whom: str, how: Tree) -> None:
         await self._storm(whom, "slow", how)
 
-    async def _storm(self, whom: str, what: str, how: Tree) -> None:
-        with self.judge.health.ill(whom):
+    async def _storm(self, whom: str, what: str, how: Tree, heals: float = HEALS) -> None:
+        with self.judge.health.ill(whom, heals):
             setattr(self.view.weathers[whom], what, how["share"])
             await asyncio.sleep(how["seconds"])
             setattr(self.view.weathers[whom], what, 0.0)
