@@ -67,7 +67,6 @@ def test_two_nodes_train(framework: str, user: User, report: SuiteReport) -> Non
     _record(user, report, framework, job, _first(user, name, step, beginning))
 
 
-@pytest.mark.usual
 def test_training_goes_on_without_one_of_three_pods(user: User, report: SuiteReport) -> None:
     runtime, job = documents("torch-elastic", "torch")
     folder = f"/tmp/checkpoints-{user.namespace}"
