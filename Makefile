@@ -92,12 +92,11 @@ engines: $(VENV) ## build what is missing of the engines
 	$(PYTHON) -m lab.engines.build
 
 .PHONY: images
-images: $(VENV) packages ## build what is missing of the container images (FULL=1: and those of full-size tests)
-	@$(PYTHON) -m lab.engines.build pause
+images: $(VENV) engines packages ## build what is missing of the container images (FULL=1: and those of full-size tests)
 	$(PYTHON) -m lab.images.build
 
 .PHONY: image
-image: engines images ## our images, of operator and hub and of initializers, on the lab's Python; on BASE=IMAGE, the data cache's too; tells size and digest
+image: images ## our images, of operator and hub and of initializers, on the lab's Python; on BASE=IMAGE, the data cache's too; tells size and digest
 	$(if $(BASE),for program in operator initializers cache; do $(PYTHON) images/build.py --base $(BASE) --program $$program || exit 1; done,$(PYTHON) -m lab.images.trainplane)
 
 .PHONY: lab-selftest

@@ -98,15 +98,11 @@ class Run:
         return time.monotonic() - self._begin
 
     def all(self) -> None:
-        """Run the first steps one by one, then the base, then the others; end where what they stand on fails."""
+        """Run the first steps one by one, then the others; end where a first one fails."""
         for step in self._of("first"):
             self._finish(self._start(step, aside=False))
             if step.verdict != "passed":
                 return
-        base = self._of("base")
-        self._two_at_a_time(base)
-        if any(step.verdict != "passed" for step in base):
-            return
         if self.seconds() > COLD_SECONDS:
             self._shrink(f"the first steps took {self.seconds():.0f} s: no caches here")
         self._two_at_a_time(self._of("beside"))

@@ -90,20 +90,9 @@ def _build(engine: Engine, seconds: dict[str, float]) -> dict[str, float]:
     if engine.module:
         _keep_manifests(engine, partial / "module")
     (partial / "build.json").write_text(json.dumps({"seconds": seconds}, indent=2))
-    _put(partial, final)
+    shutil.rmtree(final, ignore_errors=True)
+    partial.rename(final)
     return seconds
-
-
-def _put(partial: Path, final: Path) -> None:
-    """Let a whole build have its name, unless another process that built the same was first."""
-    try:
-        partial.rename(final)
-    except OSError:
-        if (final / "build.json").exists():
-            shutil.rmtree(partial)
-        else:
-            shutil.rmtree(final)
-            partial.rename(final)
 
 
 def _build_crate(engine: Engine, partial: Path) -> dict[str, float]:

@@ -71,15 +71,13 @@ def test_it_starts_by_its_name_and_by_a_shell(tmp_path: Path, command: list[str]
 
 def test_the_budgets_fit_into_the_total(ci: ModuleType) -> None:
     total, steps = ci.read_steps(REPOSITORY / ".ci" / "steps")
-    assert {step.how for step in steps} == {"first", "base", "beside", "alone"}
-    needed = sum(step.budget for step in steps if step.how in {"first", "alone"})
-    for how in ("base", "beside"):
-        lanes = [0] * ci.LANES
-        for step in steps:
-            if step.how == how:
-                lanes[lanes.index(min(lanes))] += step.budget
-        needed += max(lanes)
-    assert needed <= 85 * 60
+    assert {step.how for step in steps} == {"first", "beside", "alone"}
+    lanes = [0] * ci.LANES
+    for step in steps:
+        if step.how == "beside":
+            lanes[lanes.index(min(lanes))] += step.budget
+    one_by_one = sum(step.budget for step in steps if step.how != "beside")
+    assert one_by_one + max(lanes) <= 85 * 60
     assert 85 * 60 <= total <= 90 * 60 - 2 * ci.GRACE_SECONDS
 
 
@@ -96,19 +94,17 @@ def test_a_suite_that_fails_hides_no_other(make: Any) -> None:
     assert verdicts == {"setup": "passed", "one": "failed (3)", "two": "passed", "speed": "passed"}
 
 
-@pytest.mark.parametrize("how", ["first", "base"])
-def test_nothing_runs_on_a_foundation_that_failed(make: Any, how: str) -> None:
-    assert make(f"setup 9 {how} false", "one 9 beside true") == {"setup": "failed (1)", "one": "not run"}
+def test_nothing_runs_on_a_foundation_that_failed(make: Any) -> None:
+    assert make("setup 9 first false", "one 9 beside true") == {"setup": "failed (1)", "one": "not run"}
 
 
-@pytest.mark.parametrize("how", ["base", "beside"])
-def test_two_run_beside_each_other_and_a_third_waits(make: Any, tmp_path: Path, how: str) -> None:
+def test_two_run_beside_each_other_and_a_third_waits(make: Any, tmp_path: Path) -> None:
     meet = f"touch {tmp_path}/$0; for i in $(seq 100); do [ -e {tmp_path}/$1 ] && exit 0; sleep 0.1; done; exit 1"
     (tmp_path / "meet").write_text(meet)
     verdicts = make(
-        f"a 20 {how} bash -c '. {tmp_path}/meet' a b",
-        f"b 20 {how} bash -c '. {tmp_path}/meet' b a",
-        f"c 20 {how} test -e {tmp_path}/a && test -e {tmp_path}/b",
+        f"a 20 beside bash -c '. {tmp_path}/meet' a b",
+        f"b 20 beside bash -c '. {tmp_path}/meet' b a",
+        f"c 20 beside test -e {tmp_path}/a && test -e {tmp_path}/b",
         f"d 20 alone test $(ls {tmp_path}/build/ci | wc -l) = 3",
     )
     assert set(verdicts.values()) == {"passed"}

@@ -116,24 +116,6 @@ def test_sources_are_fetched_while_another_engine_is_built_and_one_that_fails_is
     assert built == [True]
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="no Go on this machine")
-def test_of_two_builds_of_the_same_the_first_counts(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    only(engine, monkeypatch)
-    go = build._go
-
-    def beside(one: Engine, arguments: list[str], label: str) -> float:
-        seconds = go(one, arguments, label)
-        (one.built() / "bin").mkdir(parents=True)
-        for file in ("build.json", "bin/hello"):
-            (one.built() / file).write_text("another's")
-        return seconds
-
-    monkeypatch.setattr(build, "_go", beside)
-    build.build_missing()
-    assert (engine.built() / "bin/hello").read_text() == "another's"
-    assert [path.name for path in engine.built().parent.iterdir()] == [engine.key()]
-
-
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="no Rust on this machine")
 def test_a_crate_of_a_module_is_built_as_its_lock_file_says(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
