@@ -45,14 +45,14 @@ def build_missing(names: list[str] | None = None) -> dict[str, float]:
         print(f"engines: all {len(wanted)} are built", flush=True)
         return {}
     seconds: dict[str, float] = {}
-    with ThreadPoolExecutor(_FETCHES, "fetch") as fetchers:
-        fetched = {engine.name: fetchers.submit(_fetch, engine) for engine in missing}
-        try:
-            for position, engine in enumerate(missing, start=1):
-                print(f"engines: [{position}/{len(missing)}] {engine.name}", flush=True)
-                seconds |= _build(engine, fetched[engine.name].result())
-        finally:
-            fetchers.shutdown(wait=False, cancel_futures=True)
+    fetchers = ThreadPoolExecutor(_FETCHES, "fetch")
+    try:
+        fetched = [fetchers.submit(_fetch, engine) for engine in missing]
+        for position, (engine, fetch) in enumerate(zip(missing, fetched, strict=True), start=1):
+            print(f"engines: [{position}/{len(missing)}] {engine.name}", flush=True)
+            seconds |= _build(engine, fetch.result())
+    finally:
+        fetchers.shutdown(cancel_futures=True)
     return seconds
 
 

@@ -69,7 +69,7 @@ def test_it_starts_by_its_name_and_by_a_shell(tmp_path: Path, command: list[str]
         assert ("FAILED step one: failed (1)" in ended.stdout) == bool(code)
 
 
-def test_the_budgets_fit_into_the_total(ci: ModuleType) -> None:
+def test_the_budgets_fit_into_85_minutes_and_what_is_late_is_ended_before_cis_own_end(ci: ModuleType) -> None:
     total, steps = ci.read_steps(REPOSITORY / ".ci" / "steps")
     assert {step.how for step in steps} == {"first", "beside", "alone"}
     lanes = [0] * ci.LANES
