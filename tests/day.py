@@ -1,17 +1,35 @@
-"""The seed of a run: SEED=N, or that of the day (UTC), so that every day draws what no day had before.
+"""The seed of a run: by default that of a fixed day, so that every run draws the same inputs.
 
-What draws by it prints it and keeps it as a figure, so that a find of any day can be made again.
+The gate refuses a change for what the change does, and not for what a new day draws. SEED=day or FULL=1 draws the
+inputs of today (UTC), which no earlier day had. SEED=N repeats a run: what draws inputs prints its seed and reports it
+as a figure.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
-from typing import Final
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final
 
-DAY: Final = datetime.now(UTC).date().toordinal()
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIXED: Final = date(2026, 11, 19)
+"""The day whose inputs a run draws by default."""
+TODAY: Final = datetime.now(UTC).date()
+_DAY: Final = "day"
 
 
-def seed(*, apart: int = 1) -> int:
-    """Return SEED=N as it is given, or the day's: those of two days are so far apart as a run needs."""
-    return int(os.environ.get("SEED") or DAY * apart)
+def day(environ: Mapping[str, str] = os.environ) -> date:
+    """Return the day whose inputs a run draws: today with SEED=day or FULL=1."""
+    is_todays = environ.get("SEED") == _DAY or environ.get("FULL") == "1"
+    return TODAY if is_todays else FIXED
+
+
+def seed(environ: Mapping[str, str] = os.environ, *, apart: int = 1) -> int:
+    """Return N of SEED=N, otherwise the seed of the run's day.
+
+    The seeds of two days are `apart` from each other, for a run that draws from a range of seeds.
+    """
+    given = environ.get("SEED") or _DAY
+    return int(given) if given != _DAY else day(environ).toordinal() * apart

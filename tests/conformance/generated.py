@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conformance.generated_pods import Draw
 
 SEED: Final = day.seed()
-"""Whose cases a run drives: those of the day, or of SEED=N."""
+"""Whose cases a run drives; see `tests.day`."""
 _PIPELINE = pipeline.Pipeline(plugin() for plugin in (*pipeline.FRAMEWORKS, *pipeline.COMMON))
 _FAR = 3600
 """Seconds until a deadline that no run reaches."""

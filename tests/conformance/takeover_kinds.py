@@ -65,8 +65,8 @@ class Kind:
         return self.name in (self.policy or {})
 
     @property
-    def is_tried_daily(self) -> bool:
-        """Whether it is tried each day: the plainest ones, and what the reference does change on the way back."""
+    def is_always_tried(self) -> bool:
+        """Whether every run tries it: the plainest ones, and what the reference does change on the way back."""
         return self.framework or self.name in ("any", "ttl")
 
     def suspended(self) -> Member:

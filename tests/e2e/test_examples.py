@@ -69,16 +69,6 @@ def _assert_one_after_the_other(user: User, job: str, *steps: str) -> None:
         assert done <= _time(_job(user, job, later)["metadata"]["creationTimestamp"])
 
 
-def _in_todays_shape(user: User, document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document of the older shape as one of today's.
-
-    The older one waits for issue 20, and this fails when it no longer does: then the example runs as it is.
-    """
-    refused = user.apply(document, check=False)
-    assert f'no matches for kind "{document["kind"]}" in version "kubeflow.org/v2alpha1"' in refused.stderr
-    return document | {"apiVersion": f"{GROUP}/v1alpha1"}
-
-
 def test_on_a_worker_cluster_two_pods_train_with_a_gpu_each(home: User, proves: Callable[[int], None]) -> None:
     home.apply(*example("multikueue"))
     _assert_succeeds_and_says_so(home, "pytorch-multikueue")
@@ -123,7 +113,6 @@ def test_a_runtime_of_a_team_serves_its_namespace_alone(home: User, proves: Call
     team = home.elsewhere("team-a")
     team.kubectl("create", "namespace", "team-a")
     runtime, job = example("team-runtime")
-    job = _in_todays_shape(team, job)
     team.apply(runtime, job)
     _assert_succeeds_and_says_so(team, "example-train-job")
     assert "PET_NNODES=1" in team.logs("example-train-job")
@@ -135,7 +124,7 @@ def test_a_runtime_of_a_team_serves_its_namespace_alone(home: User, proves: Call
     assert "pytorch-team-runtime" in refused.stderr
     assert home.names("trainjobs") == []
     team.kubectl("delete", "namespace", "team-a", "--wait=false")
-    proves(2)
+    proves(1)
 
 
 def test_ml_policy_sets_nodes_and_processes(home: User, proves: Callable[[int], None]) -> None:
@@ -157,9 +146,8 @@ def test_training_starts_when_the_model_is_there(home: User, proves: Callable[[i
     proves(1)
 
 
-def test_labels_say_where_a_trainjobs_fields_go(home: User, proves: Callable[[int], None]) -> None:
-    runtime, job = example("initializers")
-    home.apply(_in_todays_shape(home, runtime), job)
+def test_labels_say_where_a_trainjobs_fields_go(home: User) -> None:
+    home.apply(*example("initializers"))
     _assert_succeeds_and_says_so(home, "three-steps")
     _assert_one_after_the_other(home, "three-steps", "dataset-initializer", "model-initializer", "node")
     (training,) = reports(home.logs("three-steps"))
@@ -169,7 +157,6 @@ def test_labels_say_where_a_trainjobs_fields_go(home: User, proves: Callable[[in
         (preparing,) = reports(home.logs("three-steps", step))
         assert preparing["args"] == []
         assert "LEARNING_RATE" not in preparing["env"]
-    proves(1)
 
 
 _CACHE = """

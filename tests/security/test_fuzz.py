@@ -1,7 +1,8 @@
 """Bad input at scale: whatever strangers send is answered or refused, in time, and leaves nothing behind.
 
-The runs are processes of their own (`tests/security/fuzz`); here they are started, and what they report is counted. A
-short run takes the day's seed, so each day tries other inputs; FUZZ_SEED repeats a day. FULL=1 runs the whole.
+The runs are processes of their own (`tests/security/fuzz`); here they are started, and what they report is counted. The
+seed is fixed: SEED=day tries the inputs of today, and FUZZ_SEED=N those of any seed. FULL=1 runs all cases, with the
+seed of today.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from lab.paths import REPOSITORY
-from tests.security.fuzz.campaign import seed_of_today
-from tests.security.fuzz.decoders import CORPUS, DECODERS
+from tests.security.fuzz.campaign import seed_of_run
+from tests.security.fuzz.decoders import CORPUS, DECODERS, RUNS
 from tests.size import FULL, sized
 
 if TYPE_CHECKING:
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
 
     from tests.suite import SuiteReport
 
-SEED = seed_of_today()
-SECONDS = sized(2, full=120, small=1)
-"""Seconds of coverage-guided fuzzing of each decoder."""
+SEED = seed_of_run()
+SCALE = sized(1.0, full=60.0, small=0.5)
+"""How many times `RUNS` each decoder is explored: a count and no time, so that a fast machine tries no more inputs."""
 GROWTH_MB = 24.0
 """MB that a process may hold at its end beyond what it held after its warm-up: the noise of an allocator. A leak of
 1 KB in each case is as much after 24,000 cases."""
 CORPUS_BYTES = 200 << 10
-TODAYS = DECODERS if FULL else [DECODERS[(SEED + step) % len(DECODERS)] for step in (0, len(DECODERS) // 2)]
-"""Decoders that are explored: two of them in CI, on each day others, for each takes seconds to be instrumented."""
+EXPLORED = DECODERS if FULL else [DECODERS[(SEED + step) % len(DECODERS)] for step in (0, len(DECODERS) // 2)]
+"""Decoders that are explored: two of them without FULL=1, by the seed, because it takes seconds to instrument one."""
 PROCESSES = 2
 """At once: as many as CI has cores."""
 _ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(REPOSITORY / "src"), str(REPOSITORY)))}
@@ -65,17 +66,22 @@ def test_bad_input_is_answered_or_refused(tmp_path: Path, report: SuiteReport) -
 @pytest.mark.attack("whoever can send bytes to a decoder of ours", "a way through it that nobody thought of")
 def test_no_way_through_a_decoder_crashes_it(report: SuiteReport) -> None:
     with ThreadPoolExecutor(PROCESSES) as pool:
-        runs = dict(zip(TODAYS, pool.map(_explored, TODAYS), strict=True))
+        runs = dict(zip(EXPLORED, pool.map(_explored, EXPLORED), strict=True))
     for decoder, run in runs.items():
         tried = re.search(r"stat::number_of_executed_units: +(\d+)", run.stderr)
         assert run.returncode == 0, f"{decoder}:\n{run.stdout[-2000:]}\n{run.stderr[-4000:]}"
         assert tried is not None, run.stderr[-2000:]
-        assert int(tried[1]) > len(list((CORPUS / decoder).iterdir()))
+        assert int(tried[1]) >= _runs(decoder) > len(list((CORPUS / decoder).iterdir()))
         report.row(fuzzed=f"{decoder} by coverage", cases=int(tried[1]), seed=SEED)
 
 
+def _runs(decoder: str) -> int:
+    return int(RUNS[decoder] * SCALE)
+
+
 def _explored(decoder: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.security.fuzz.coverage", decoder, f"--seconds={SECONDS}", f"--seed={SEED}"]
+    options = [f"--runs={_runs(decoder)}", f"--seed={SEED}"]
+    command = [sys.executable, "-m", "tests.security.fuzz.coverage", decoder, *options]
     return subprocess.run(command, cwd=REPOSITORY, env=_ENVIRONMENT, capture_output=True, text=True, check=False)
 
 

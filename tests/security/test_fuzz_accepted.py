@@ -15,7 +15,7 @@ import pytest
 
 from lab import trainplane
 from tests.refused_cases import ALLOWED, Case
-from tests.security.fuzz.campaign import seed_of_today
+from tests.security.fuzz.campaign import seed_of_run
 from tests.security.fuzz.targets.reviews import NAMESPACE, Reviews
 from tests.security.fuzz.worker import case
 from tests.size import sized
@@ -75,7 +75,7 @@ def server(cluster: Cluster) -> Iterator[Server]:
 @pytest.mark.timeout(600)
 @pytest.mark.attack("a TrainJob's author", "a job that admission takes and that fails at every reconcile, for ever")
 def test_what_is_accepted_can_be_applied(server: Server, report: SuiteReport) -> None:
-    target, seed = Reviews(), seed_of_today()
+    target, seed = Reviews(), seed_of_run()
     sent, number, refused = 0, 0, {}
     while sent < WANTED and number < 100 * WANTED:
         data = case(target, seed, number)

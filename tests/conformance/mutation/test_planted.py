@@ -1,7 +1,7 @@
 """Faults planted in our operator, one at a time: conformance finds each of them.
 
-A part of them each day, all with FULL=1; `FAULTS=torch,mpi-hostfile` those whose ids begin so,
-`FAULTS=day` the day's part also with FULL=1.
+A run plants a part of them, by the seed of `tests.day`; FULL=1 plants all. `FAULTS=torch,mpi-hostfile` plants those
+whose ids begin so, and `FAULTS=day` only the part of today with FULL=1.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 SEED = seed()
-"""Which faults are a day's part; the figure `planted_seed` tells it."""
+"""Which faults a run without FULL=1 plants; the figure `planted_seed` reports it."""
 PART, PART_SECONDS = 12, 25.0
-"""Faults of a day's part, and the seconds after which no further one of them is planted."""
+"""Faults of a part, and the seconds after which no further one of them is planted."""
 DAYS = "day"
 CHOSEN = tuple(filter(None, os.environ.get("FAULTS", "").split(",")))
 BATCHES = int(os.environ.get("BATCHES", "0")) or None

@@ -1,6 +1,6 @@
 """`python -m tests.security.fuzz`: fuzz, or replay what a run found.
 
-python -m tests.security.fuzz                         every target, a short run with the day's seed
+python -m tests.security.fuzz                         every target, a short run
 python -m tests.security.fuzz reviews --cases 50000   one target
 python -m tests.security.fuzz --replay build/fuzz/reviews-0123abcd
 """
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("targets", nargs="*", help=f"which: {', '.join(TARGETS)}; all without a name")
     parser.add_argument("--cases", type=int, help="cases of each target; without it, a part of a full run")
     parser.add_argument("--scale", type=float, default=1.0 if FULL else SHORT)
-    parser.add_argument("--seed", type=int, default=campaign.seed_of_today(), help="default: FUZZ_SEED, or the day")
+    parser.add_argument("--seed", type=int, default=campaign.seed_of_run(), help="default: FUZZ_SEED, or tests/day.py")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--report", type=Path, help="a JSON file to write what became of the cases to")
     parser.add_argument("--replay", type=Path, help="an input that a run kept: run it alone, with its traceback")

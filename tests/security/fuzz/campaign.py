@@ -10,8 +10,10 @@ import multiprocessing
 import os
 import time
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.day import day
 from tests.security.fuzz.findings import Finding
 from tests.security.fuzz.worker import Report, case, work
 
@@ -27,14 +29,15 @@ SILENT_SECONDS: Final = 60.0
 LARGEST_CHUNK: Final = 25_000
 """Cases of one process: small enough to share the work evenly, large enough for a leak to show."""
 
+_EPOCH: Final = date(1970, 1, 1)
 _PATIENCE: Final = 10
 """How many times longer a process may take to begin: it loads what it fuzzes."""
 _context = multiprocessing.get_context("fork")
 
 
-def seed_of_today(environ: Mapping[str, str] = os.environ) -> int:
-    """Return the seed: FUZZ_SEED, or the days since 1970, so that each day tries other inputs, the same all day."""
-    return int(environ.get("FUZZ_SEED") or time.time() // 86400)
+def seed_of_run(environ: Mapping[str, str] = os.environ) -> int:
+    """Return N of FUZZ_SEED=N, otherwise the days from 1970 to the day of `tests.day`."""
+    return int(environ.get("FUZZ_SEED") or (day(environ) - _EPOCH).days)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Coverage-guided fuzzing of the decoders, by Atheris: `python -m tests.security.fuzz.coverage TARGET --seconds 10`.
+"""Coverage-guided fuzzing of the decoders, by Atheris: `python -m tests.security.fuzz.coverage TARGET --runs 10000`.
 
 It begins with the corpus that the repository keeps, changes inputs, and keeps for this run those that reach new code.
 The targets are those of the seeded runs, so what it finds is written and replayed in the same way. An input that is
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Fuzz one target; ends the process, with something else than 0 if anything was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.security.fuzz.coverage")
     parser.add_argument("target", choices=DECODERS)
-    parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--runs", type=int, default=10_000, help="inputs, the corpus included")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     with atheris.instrument_imports(include=["trainplane", "yaml"]):
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
         settings = {
             "seed": options.seed,
             "max_len": LONGEST,
-            "max_total_time": options.seconds,
+            "runs": options.runs,
             "timeout": 60,
             "print_final_stats": 1,
             "artifact_prefix": f"{folder}/",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import mmap
 import time
+from datetime import date
 from random import Random
 from typing import ClassVar
 
 import msgspec
 import pytest
 
+from tests.day import FIXED, TODAY
 from tests.security.fuzz import campaign, findings
 from tests.security.fuzz.findings import attempt, minimised
 from tests.security.fuzz.mutations import Mutator, copied, encode, places_of
@@ -148,9 +150,10 @@ def test_inputs_follow_from_the_seed() -> None:
     assert [case(target, 5, n) for n in range(20)] != [case(target, 6, n) for n in range(20)]
 
 
-def test_the_seed_is_the_day_unless_it_is_given() -> None:
-    assert campaign.seed_of_today({"FUZZ_SEED": "12"}) == 12
-    assert campaign.seed_of_today({}) == int(time.time() // 86400)
+def test_the_seed_without_fuzz_seed_is_that_of_the_day() -> None:
+    assert campaign.seed_of_run({"FUZZ_SEED": "12"}) == 12
+    assert campaign.seed_of_run({}) == (FIXED - date(1970, 1, 1)).days
+    assert campaign.seed_of_run({"SEED": "day"}) == (TODAY - date(1970, 1, 1)).days
 
 
 def test_changes_of_a_tree_share_nothing_with_what_it_came_from() -> None:
