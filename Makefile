@@ -141,7 +141,7 @@ under-fire: engines images ## what experiments broke stays mended (FULL=1: and o
 	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
 
 .PHONY: conformance
-conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases, SEED=N: those of a day, CASES=1,2: some alone)
+conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases of today, SEED=day: a few of today, SEED=N: those of a seed, CASES=1,2: only these)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
 .PHONY: mutation
@@ -155,7 +155,7 @@ $(OFFICIAL): requirements/official.txt $(VENV)
 	@touch $@
 
 .PHONY: simulation
-simulation: $(VENV) $(if $(filter 1,$(FULL)),engines) ## the operator in virtual time, in histories that a seed draws (SEED=N: those again; FULL=1: 100,000)
+simulation: $(VENV) $(if $(filter 1,$(FULL)),engines) ## the operator in virtual time, in histories that a seed draws (SEED=day: those of today, SEED=N: those of a seed, FULL=1: 100,000 of today)
 	$(PYTEST) --suite simulation --numprocesses 2 --maxschedchunk 1 --timeout=600 tests/simulation
 
 LEGACY := build/legacy-sdk/stamp
@@ -171,6 +171,10 @@ legacy: engines images $(LEGACY) $(if $(filter 1,$(FULL)),$(OFFICIAL)) ## jobs o
 .PHONY: e2e
 e2e: engines images ## the documents' examples and faults, with real pods
 	$(LIVE) --suite e2e tests/e2e
+
+.PHONY: disruptions
+disruptions: engines images ## TrainJobs that are suspended, preempted, drained, or lose pods survive, also on Kubeflow Trainer 2.3 (FULL=1: 200 cycles)
+	$(LIVE) --suite disruptions tests/disruptions
 
 PIPELINES := build/pipelines/stamp
 $(PIPELINES): requirements/pipelines.txt $(VENV)

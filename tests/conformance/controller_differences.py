@@ -15,6 +15,18 @@ ROWS = (
         predicates.is_failed_for_good,
     ),
     (
+        "suspended-is-not-failed",
+        "a JobSet that reports Failed while its job is suspended is created again, and the job runs when it is resumed",
+        "Kueue's preemption stops pods, and a pod that fails because it was stopped is no fault of the job",
+        predicates.survives_suspension,
+    ),
+    (
+        "run-policy",
+        "`spec.runPolicy` of runtimes, with the limit of restarts after faults",
+        "the field is proposed in KEP-4162; v2.3 drops it with a warning",
+        predicates.has_run_policy,
+    ),
+    (
         "ended-is-not-suspended",
         "a job that has ended gets no Suspended condition",
         "it has no pods to suspend, and `kubectl get` would call a completed job Suspended",
@@ -53,8 +65,8 @@ ROWS = (
     (
         "added-status",
         (
-            "`status.runtimeDigest`, `phase`, `reason`, `nodesReady` and `timeline`, with the first other word of the "
-            "status or some seconds after it"
+            "`status.runtimeDigest`, `phase`, `reason`, `nodesReady`, `restarts`, `restartsCountTowardsMax` and "
+            "`timeline`, with the first other word of the status or some seconds after it"
         ),
         "see above: fields that are ours",
         predicates.is_added_status,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tests.conformance import context as it
 from tests.conformance import warned
-from tests.conformance.cases import Change, Remove, Report, Step, Tree
+from tests.conformance.cases import Change, Create, Remove, Report, Step, Tree
 from tests.conformance.compare import ABSENT, named_fields
 from trainplane.api.quantity import Quantity
 
@@ -157,6 +157,39 @@ def is_failed_for_good(found: Difference) -> bool:
     return _is_forgotten(found)
 
 
+def survives_suspension(found: Difference) -> bool:
+    """Match a job that restarts where the reference takes a failure reported while it was suspended for its end."""
+    if not _was_held_when_failed(found):
+        return False
+    if it.within(found, "JobSet"):
+        if found.path == "status" or found.path.startswith("status."):
+            return bool(found.ours == ABSENT)
+        return found.reference == ABSENT and _RESTARTS in f"{found.path} {found.ours}"
+    if not it.within(found, "TrainJob"):
+        return False
+    if found.path == "status.jobsStatus":
+        return bool(found.ours == ABSENT)
+    theirs, ours = _conditions(found)
+    return theirs - {"Failed"} == ours and "Failed" in theirs
+
+
+_RESTARTS: Final = "trainplane.dev/restarts"
+
+
+def has_run_policy(found: Difference) -> bool:
+    """Match `spec.runPolicy` of a runtime, which the reference's API server drops with a warning."""
+    if (found.place, found.path) == ("verdict", "warned"):
+        document = found.step.document if isinstance(found.step, Create) else {}
+        is_runtime = str(document.get("kind", "")).endswith("TrainingRuntime")
+        return is_runtime and "runPolicy" in document.get("spec", {}) and found.reference == found.ours + 1
+    if found.reference != ABSENT or "spec.runPolicy" not in found.path:
+        return False
+    is_snapshot = found.place.endswith("-runtime-snapshot") and found.path == "data.runtime.spec.runPolicy"
+    is_runtime = it.within(found, "TrainingRuntime", "ClusterTrainingRuntime") and found.path == "spec.runPolicy"
+    policy = it.runtime(found.case).get("spec", {}).get("runPolicy")
+    return (is_snapshot or is_runtime) and found.ours == policy
+
+
 def _is_forgotten(found: Difference) -> bool:
     """Match a failure that stays where the reference has forgotten it with the JobSet that reported it."""
     if found.path == "status.jobsStatus":
@@ -268,6 +301,8 @@ def _is_of_ours(entry: tuple[str, object]) -> bool:
     name, value = entry
     if name == "timeline" and isinstance(value, list):
         return all(isinstance(one, dict) and {"stage", "time"} <= one.keys() for one in value)
+    if name in {"restarts", "restartsCountTowardsMax"}:
+        return type(value) is int and value > 0
     return name in _OF_OURS and isinstance(value, str) and re.fullmatch(_OF_OURS[name], value) is not None
 
 

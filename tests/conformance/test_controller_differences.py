@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conformance.cases import Change, Remove, Step
+from tests.conformance.cases import Change, Create, Remove, Step
 from tests.conformance.compare import ABSENT, Difference
 from tests.conformance.documents import (
     COMPLETED,
@@ -99,6 +99,51 @@ def test_a_failure_stands_where_the_reference_has_suspended(field: str, sides: t
     found = difference(JOB, path, *sides, then=(FAILS, SUSPEND, REMOVE))
     assert explained_by(found) == ("failed-is-final" if known else None)
     assert explained_by(difference(JOB, path, *sides, then=(FAILS, SUSPEND))) is None
+
+
+# -- restarts ---------------------------------------------------------------------------------------------------------
+
+LABEL = {"trainplane.dev/restarts": "1"}
+POLICY = {"failurePolicy": {"maxRestarts": 10}}
+
+
+def with_policy() -> Tree:
+    found = runtime()
+    return {**found, "spec": {**found["spec"], "runPolicy": POLICY}}
+
+
+@pytest.mark.parametrize(
+    ("place", "path", "reference", "ours"),
+    [
+        (JOBSET, "status", {"conditions": [held("Failed")]}, ABSENT),
+        (JOBSET, "metadata.labels", ABSENT, LABEL),
+        (JOBSET, "owned.f:metadata.f:labels", ABSENT, {"f:trainplane.dev/restarts": {}}),
+        (JOB, "status.jobsStatus", [{"name": "node", "failed": 1}], ABSENT),
+        (JOB, "status.conditions", [held("Suspended"), held("Failed")], [held("Suspended")]),
+    ],
+)
+def test_failure_while_suspended_is_declared(place: str, path: str, reference: Any, ours: Any) -> None:
+    found = difference(place, path, reference, ours, spec={"suspend": True}, then=(FAILS,))
+    assert explained_by(found) == "suspended-is-not-failed"
+    assert explained_by(difference(place, path, reference, ours, then=(FAILS,))) is None
+
+
+def test_lost_condition_while_suspended_is_not_declared() -> None:
+    found = difference(
+        JOB, "status.conditions", [held("Failed")], [held("Complete")], spec={"suspend": True}, then=(FAILS,)
+    )
+    assert explained_by(found) is None
+
+
+def test_run_policy_of_a_runtime_is_declared() -> None:
+    place = "ClusterTrainingRuntime runtime"
+    on = with_policy()
+    assert explained_by(difference(place, "spec.runPolicy", ABSENT, POLICY, on=on)) == "run-policy"
+    assert explained_by(difference(SNAPSHOT, "data.runtime.spec.runPolicy", ABSENT, POLICY, on=on)) == "run-policy"
+    assert explained_by(difference(place, "spec.runPolicy", ABSENT, {}, on=on)) is None
+    created = difference("verdict", "warned", 1, 0, then=(Create(on),))
+    assert explained_by(created) == "run-policy"
+    assert explained_by(difference("verdict", "warned", 1, 0, then=(Create(runtime()),))) is None
 
 
 NO_COUNTS = [{"name": "node", "active": 0, "suspended": 1}]

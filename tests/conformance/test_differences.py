@@ -70,6 +70,9 @@ EDIT_SNAPSHOT = Change({"data": {"runtime": "{"}}, "ConfigMap", "job-runtime-sna
         difference(JOB, "status.firstFault", ABSENT, {"cause": "PythonError"}),
         difference(JOB, "status.timeline", ABSENT, [{"stage": "Running"}]),
         difference(JOB, "status.timeline", ABSENT, "Running"),
+        difference(JOB, "status.restarts", ABSENT, 0),
+        difference(JOB, "status.restarts", ABSENT, "1"),
+        difference(JOB, "status.restarts", 1, 2),
         difference("verdict", "code", 200, 422, message="spec: immutable", then=(TOUCH,)),
         difference("verdict", "code", 201, 403, message="spec.trainer.image: no"),
         difference("verdict", "code", 403, 201, message="spec.trainer.env: reserved"),
@@ -110,6 +113,8 @@ def test_nothing_explains_a_fault(planted: Difference) -> None:
         (difference(JOB, "status.runtimeDigest", ABSENT, DIGEST), "added-status"),
         (difference(JOB, "status.phase", ABSENT, "Running"), "added-status"),
         (difference(JOB, "status.nodesReady", ABSENT, "1/2"), "added-status"),
+        (difference(JOB, "status.restarts", ABSENT, 1), "added-status"),
+        (difference(JOB, "status.restartsCountTowardsMax", ABSENT, 2), "added-status"),
         (
             difference(JOB, "status.timeline", ABSENT, [{"stage": "Failed", "time": "2026-01-01T00:00:00Z"}]),
             "added-status",

@@ -160,6 +160,8 @@ class ApiServer:
     def __init__(self, storage: Record) -> None:
         self.storage = storage
         self.reviewer: Reviewer | None = None
+        self.logs: dict[str, bytes] = {}
+        """What containers logged last, by the uid of their pod, where it is not what every pod prints."""
         self._watchers: dict[Collection, list[asyncio.Event]] = {}
         self._lines: dict[tuple[str, int, Collection, str, str], bytes] = {}
         storage.listeners.append(self._changed)
@@ -212,9 +214,23 @@ class ApiServer:
         target = asking.target
         with self.aside():
             self.storage.writer = who
-            if target is not None and target.collection == JOBSETS and asking.verb in {"patch", "update"}:
-                self._judge_jobset(asking, target)
+            if target is not None and target.collection == JOBSETS:
+                if asking.verb in {"patch", "update"}:
+                    self._judge_jobset(asking, target)
+                elif asking.verb == "delete" and b'"Foreground"' in asking.body:
+                    return self._delete_last(asking, target)
             return act(self.storage, asking, stale=stale)
+
+    def _delete_last(self, asking: Asking, target: Target) -> Tree:
+        """Mark a JobSet as deleted in the foreground: the garbage collector removes it after its Jobs and pods."""
+        before = self.storage.get(target.collection, target.key)
+        for name, wanted in (msgspec.json.decode(asking.body).get("preconditions") or {}).items():
+            if wanted not in {None, before["metadata"][name]}:
+                raise ConflictError(f"the {name} in the precondition ({wanted}) is not {before['metadata'][name]}")
+        if "deletionTimestamp" in before["metadata"]:
+            return before
+        mark = {"deletionTimestamp": self.storage._stamp(), "finalizers": ["foregroundDeletion"]}
+        return self.storage.put(target.collection, {**before, "metadata": {**before["metadata"], **mark}})
 
     def _keep(self, target: Target, before: Tree | None, after: Tree, who: str) -> Tree:
         """Store what the reviews made of a write."""

@@ -1,4 +1,4 @@
-"""Which histories this run is about, those of the day or of SEED=N, and the figures of all its parts together."""
+"""Print which histories this run draws, and add up the figures of all its parts."""
 
 from __future__ import annotations
 

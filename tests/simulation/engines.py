@@ -5,7 +5,9 @@ since JobSet's counts are counts of Jobs; nobody of ours looks at them.
 
 - JobSet does what `jobset` says, and deletes a JobSet a while after its end (`ttlSecondsAfterFinished`).
 - Job does what `job` says; one that JobSet deletes stays until its pods have left.
-- The kubelet gives a pod a machine, runs it, and ends it as it is fated.
+- The kubelet gives a pod a machine, runs it, and ends it as it is fated; `kubelet` runs pods that react to stops.
+- The garbage collector deletes what has no owner. A JobSet that is deleted in the foreground is removed after its Jobs
+  and pods.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from tests.simulation.apiserver import ApiServer
+    from tests.simulation.kubelet import Kubelet
     from tests.simulation.loop import VirtualLoop
     from trainplane.kube.testing.storage import Change, Collection, Tree
 
@@ -57,11 +60,15 @@ class Engines:
         loop: VirtualLoop,
         random: Random,
         fate: Callable[[Tree], tuple[float, int]] | None,
+        kubelet: Kubelet | None = None,
     ) -> None:
         self._server = server
         self._loop = loop
         self._random = random
         self._fate = fate
+        self.kubelet = kubelet
+        if kubelet is not None:
+            kubelet.later = self._later
         self.quick = QUICK
         self.slow_collector = 5.0
         """The longest that the garbage collector takes."""
@@ -133,15 +140,20 @@ class Engines:
                 self._later(self._random.uniform(0.01, self.slow_collector), self._collect, collection, key)
         for found in filter(job.goes, objects.get(_JOBS, {}).values()):
             self._dismiss(found)
+        if self.kubelet is not None:
+            self.kubelet.look_again()
         for key, pod in list(objects.get(_PODS, {}).items()):
-            if job.phase(pod) == "Running" and not job.goes(pod):
+            if job.phase(pod) == "Running" and not job.goes(pod) and not self._reacts(pod):
                 self._find_containers(key, pod["metadata"]["uid"])
 
     # -- JobSet
 
     def _jobset(self, key: Key) -> None:
         found = self._server.find(_JOBSETS, key)
-        if found is None or found["metadata"].get("deletionTimestamp"):
+        if found is None:
+            return
+        if job.goes(found):
+            self._dismiss_jobs(found)
             return
         verdict = judge(found, self._owned(_JOBS, found), self._stamp())
         for one in verdict.drop:
@@ -161,6 +173,25 @@ class Engines:
         if not job.goes(found):
             self._put(JOBS, {**found, "metadata": {**found["metadata"], "deletionTimestamp": self._stamp()}})
             self._dismiss(found)
+
+    def _dismiss_jobs(self, jobset: Tree) -> None:
+        """Let the garbage collector delete the Jobs of a JobSet that is deleted in the foreground, and then itself."""
+        jobs = self._owned(_JOBS, jobset)
+        key = Key(jobset["metadata"]["namespace"], jobset["metadata"]["name"])
+        for one in jobs:
+            if not job.goes(one):
+                after = self._random.uniform(0.01, self.slow_collector)
+                self._later(after, self._drop_now, one["metadata"]["uid"], key)
+        if not jobs:
+            self._server.storage.writer = "engines"
+            self._server.storage._remove(_JOBSETS, key, jobset)
+
+    def _drop_now(self, uid: str, owner_key: Key) -> None:
+        """Delete a Job of a JobSet in the foreground, as it is by now."""
+        jobset = self._server.find(_JOBSETS, owner_key)
+        for one in () if jobset is None else self._owned(_JOBS, jobset):
+            if one["metadata"]["uid"] == uid:
+                self._drop(one)
 
     def _dismiss(self, found: Tree) -> None:
         """Let the garbage collector tell the pods of a Job that goes to go too."""
@@ -211,6 +242,9 @@ class Engines:
         pod = self._server.find(_PODS, key)
         if pod is None or self._fate is None:
             return
+        if self.kubelet is not None and self._reacts(pod):
+            self.kubelet.look(pod)
+            return
         if job.goes(pod):
             self._later(self._random.uniform(0.0, 2.0), self._gone, key, pod["metadata"]["uid"])
         elif job.phase(pod) == "Pending":
@@ -222,6 +256,10 @@ class Engines:
             seconds, code = self._fate(pod)
             self._fates[uid] = self._loop.time() + seconds, code
             self._later(seconds, self._ends, key, uid, code)
+
+    def _reacts(self, pod: Tree) -> bool:
+        """Return whether a pod is one that its TrainJob says more of than how it ends."""
+        return self.kubelet is not None and self.kubelet.kind(pod) is not None
 
     def _ends(self, key: Key, uid: str, code: int) -> None:
         pod = self._server.find(_PODS, key)
@@ -249,6 +287,8 @@ class Engines:
     def leave(self, pod: Tree) -> None:
         """Let a pod go that was told to, its containers stopped."""
         self._fates.pop(pod["metadata"]["uid"], None)
+        if self.kubelet is not None:
+            self.kubelet.forget(pod["metadata"]["uid"])
         self._server.storage.writer = "engines"
         self._server.storage._remove(_PODS, Key(pod["metadata"]["namespace"], pod["metadata"]["name"]), pod)
 
@@ -263,7 +303,8 @@ class Engines:
             if job.phase(now) in {"Succeeded", "Failed"}:
                 self.leave(now)
             elif not job.goes(now):
-                self._put(PODS, {**now, "metadata": {**obj["metadata"], "deletionTimestamp": self._stamp()}})
+                mark = {"deletionTimestamp": self._stamp()} if self.kubelet is None else self.kubelet.mark(now)
+                self._put(PODS, {**now, "metadata": {**obj["metadata"], **mark}})
             return
         self._server.storage.writer = "engines"
         self._server.storage.delete(collection, key)
@@ -296,8 +337,10 @@ class Engines:
 
 def pod_of(made_by: Tree, index: int, now: str, serial: int) -> Tree:
     """Return a pod as the Job controller makes it."""
-    labels = {**made_by["metadata"]["labels"], "batch.kubernetes.io/job-completion-index": str(index)}
-    template = (made_by["spec"].get("template") or {}).get("spec") or {}
+    made_from = made_by["spec"].get("template") or {}
+    index_label = {"batch.kubernetes.io/job-completion-index": str(index)}
+    labels = {**((made_from.get("metadata") or {}).get("labels") or {}), **made_by["metadata"]["labels"], **index_label}
+    template = made_from.get("spec") or {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -6,7 +6,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.action import JOBS, Action
+from tests.simulation.people import MOST_RESTARTS, PLAIN
 from tests.simulation.rare import DISASTERS, RARE
+from tests.simulation.stops import STOPPED, STOPS, with_stops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,12 @@ class History(NamedTuple):
     def calm(self) -> float:
         """When the last that is done, or broken, is over."""
         return max((one.at + one.how.get("seconds", 0.0) for one in self.actions), default=0.0)
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """The runtimes that are installed: those of every cluster, and those that its TrainJobs name."""
+        named = {one.how.get("runtime", "") for one in self.actions}
+        return (*PLAIN, *(name for name in MOST_RESTARTS if name in named))
 
     @property
     def clocks_apart(self) -> float:
@@ -127,6 +135,12 @@ def draw(seed: int) -> History:
         if rare.random() < 0.6:
             actions = [one for one in actions if one.kind not in FAULTS]
         actions += DISASTERS[theme](rare, REPLICAS[:replicas], _plain)
+    stops = Random(f"stops {seed}")
+    if stops.random() < STOPPED:
+        if not theme and stops.random() < 0.6:
+            actions = [one for one in actions if one.kind not in FAULTS]
+        actions = with_stops(stops, actions)
+        theme = theme or STOPS
     return History(seed, replicas, tuple(sorted(actions, key=lambda one: one.at)), theme)
 
 

@@ -1,21 +1,26 @@
 """JobSet v0.12 as a small model written from its source: what a reconcile makes of a JobSet and its Jobs.
 
 It makes all Jobs at once, suspended with it; counts them by what their status says; takes a failed Job by its failure
-policy, else a JobSet whose Jobs all succeeded as completed; deletes Jobs of earlier attempts, and Jobs that are active
-when it has ended. Pure, and compared with the engine (`test_models`).
+policy and the rules of that (`failure_policy.go`), else a JobSet whose Jobs all succeeded as completed; deletes Jobs of
+earlier attempts, and Jobs that are active when it has ended. Actions on single Jobs are left out. Pure, and compared
+with the engine (`test_models`), but for the rules.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from trainplane.kube.testing.storage import Tree
 
 JOBSET = "jobset.sigs.k8s.io"
 """The prefix of JobSet's labels."""
+
+RESTARTS = "trainplane.dev/restarts"
+"""The label of a JobSet that the operator created again, and of its pods: how often the TrainJob restarted before."""
 
 RESTARTING = "RestartingJobSet"
 COUNTED = ("ready", "succeeded", "failed", "active")
@@ -47,7 +52,7 @@ def judge(jobset: Tree, owned: Sequence[Tree], now: str) -> Verdict:
     earlier = [job for job in owned if attempt(job) < restarts]
     failed = [one for one in current if finish(one) == "Failed"]
     if failed:
-        return Verdict(_fail(after, failed[0], now), drop=earlier)
+        return Verdict(_fail(after, failed, now), drop=earlier)
     wanted = [(rjob, index) for rjob in spec.get("replicatedJobs") or () for index in range(rjob.get("replicas", 1))]
     if wanted and sum(finish(one) == "Complete" for one in current) == len(wanted):
         done = _end(after, "Completed", "AllJobsCompleted", "jobset completed successfully", now)
@@ -92,16 +97,51 @@ def _restarted(jobset: Tree, reason: str, now: str) -> Tree:
     return _say(jobset, RESTARTING, "False", reason, "jobset is no longer restarting", now=now)
 
 
-def _fail(jobset: Tree, job: Tree, now: str) -> Tree:
-    policy, status = jobset["spec"].get("failurePolicy"), jobset["status"]
-    if policy is not None and status["restarts"] < policy.get("maxRestarts", 0):
-        counted = status.get("restartsCountTowardsMax", 0) + 1
-        restarted = {"restarts": status["restarts"] + 1, "restartsCountTowardsMax": counted}
-        again = {**jobset, "status": {**status, **restarted}}
-        return _say(again, RESTARTING, "True", "DefaultFailurePolicy", "jobset is restarting", now=now)
-    reason, text = "FailedJobs", "jobset failed due to one or more job failures"
-    if policy is not None:
-        reason, text = "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts"
+def _fail(jobset: Tree, failed: Sequence[Tree], now: str) -> Tree:
+    """Return a JobSet of which Jobs failed: as the first rule of its policy that matches says, else by its default."""
+    policy, first = jobset["spec"].get("failurePolicy"), _first(failed)
+    if policy is None:
+        return _failed(jobset, "FailedJobs", "jobset failed due to one or more job failures", first, now)
+    rule, job = next(_matching(policy, failed), (None, first))
+    action = "RestartJobSet" if rule is None else rule["action"]
+    status = jobset["status"]
+    counted = status.get("restartsCountTowardsMax", 0)
+    if action == "FailJobSet":
+        text = "applying FailJobSet failure policy action"
+        return _failed(jobset, "FailJobSetFailurePolicyAction", text, job, now)
+    if action == "RestartJobSet":
+        if counted >= policy.get("maxRestarts", 0):
+            text = "jobset failed due to reaching max number of restarts"
+            return _failed(jobset, "ReachedMaxRestarts", text, job, now)
+        counted += 1
+    restarted = {"restarts": status["restarts"] + 1, "restartsCountTowardsMax": counted}
+    again = {**jobset, "status": {**status, **restarted}}
+    reason = "DefaultFailurePolicy" if rule is None else f"FailurePolicy_{rule['name']}"
+    return _say(again, RESTARTING, "True", reason, "jobset is restarting", now=now)
+
+
+def _matching(policy: Tree, failed: Sequence[Tree]) -> Iterator[tuple[Tree, Tree]]:
+    """Yield the rules of a failure policy that match, in their order, each with the first Job that it matches."""
+    for rule in policy.get("rules") or ():
+        matched = [one for one in failed if _applies(rule, condition(one, "Failed") or {})]
+        if matched:
+            yield rule, _first(matched)
+
+
+def _applies(rule: Tree, failure: Tree) -> bool:
+    """Return whether a rule is about how a Job failed."""
+    reasons, patterns = rule.get("onJobFailureReasons") or (), rule.get("onJobFailureMessagePatterns") or ()
+    if reasons and failure.get("reason") not in reasons:
+        return False
+    return not patterns or any(re.search(one, failure.get("message", "")) for one in patterns)
+
+
+def _first(failed: Sequence[Tree]) -> Tree:
+    """Return the Job that failed first."""
+    return min(failed, key=lambda one: str((condition(one, "Failed") or {}).get("lastTransitionTime", "")))
+
+
+def _failed(jobset: Tree, reason: str, text: str, job: Tree, now: str) -> Tree:
     failed = _end(jobset, "Failed", reason, f"{text} (first failed job: {job['metadata']['name']})", now)
     return _restarted(failed, "JobSetFailed", now)
 
@@ -140,6 +180,17 @@ def _fixed(rjob: Tree) -> Tree:
 def attempt(job: Tree) -> int:
     """Return of which attempt of its JobSet a Job is."""
     return int(job["metadata"]["labels"][f"{JOBSET}/restart-attempt"])
+
+
+def attempt_of(labels: Tree) -> int:
+    """Return of which attempt of its TrainJob a pod is, by its labels: restarts by the operator and by JobSet."""
+    return int(labels.get(RESTARTS, 0)) + int(labels[f"{JOBSET}/restart-attempt"])
+
+
+def attempt_at(jobset: Tree) -> int:
+    """Return which attempt of its TrainJob a JobSet runs now."""
+    before = (jobset["metadata"].get("labels") or {}).get(RESTARTS, 0)
+    return int(before) + int((jobset.get("status") or {}).get("restarts", 0))
 
 
 def ended(jobset: Tree) -> str:
@@ -210,6 +261,7 @@ def job_of(jobset: Tree, rjob: Tree, index: int, now: str) -> Tree:
             "parallelism": parallelism,
             "completions": template.get("completions", parallelism),
             "backoffLimit": template.get("backoffLimit", 6),
+            **({"podFailurePolicy": template["podFailurePolicy"]} if "podFailurePolicy" in template else {}),
             "template": template.get("template", {}),
         },
     }

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation import settled
+from tests.simulation import restarting, settled
 from tests.simulation.apiserver import JOBSETS, TRAINJOBS
+from tests.simulation.attempts import is_disrupted
 from tests.simulation.engines import JOBS
-from tests.simulation.jobset import ended
+from tests.simulation.jobset import attempt_at, ended
 from tests.simulation.kueue import MANAGER, flavor_of
 from tests.simulation.people import AFTER, GATES, MULTIKUEUE, QUEUE_LABEL, RUNTIME_SPECS
 from tests.simulation.replica import RENEW_DEADLINE
 from tests.simulation.settled import EARLIER_FAILED, TTL, end_of, owner_of, placed, pods_of
+from tests.simulation.wire import Weather
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.storage import Collection
 from trainplane.kube.testing.verbs import collection_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.simulation.apiserver import ApiServer
+    from tests.simulation.attempts import Attempts
     from tests.simulation.kueue import Kueue
     from tests.simulation.loop import VirtualLoop
     from tests.simulation.replica import Replica
@@ -61,11 +64,24 @@ class Wish(NamedTuple):
     flavor: str
 
 
+class Ran(NamedTuple):
+    """How a JobSet ended."""
+
+    how: str
+    """Completed or Failed."""
+    attempt: int
+    """The attempt of its TrainJob that ended so."""
+    jobset: str
+    """Its uid."""
+
+
 class Memory(NamedTuple):
     """What a judge holds to be so of what is stored: a restore undoes what came after its backup, and nothing else."""
 
-    ran: dict[str, str]
-    """How the JobSet of a TrainJob ended, by the TrainJob's uid."""
+    ran: dict[str, Ran]
+    """How the last JobSet of a TrainJob that ended did so, by the TrainJob's uid."""
+    restarts: dict[str, int]
+    """How often a TrainJob restarted, by its status."""
     told: dict[str, tuple[str, str]]
     """How a TrainJob ended, by what its status said first."""
     announced: dict[str, int]
@@ -96,14 +112,18 @@ class Judge:
         self.violations: list[Violation] = []
         self._wishes: dict[str, list[Wish]] = {}
         """What was wished of a TrainJob, the last at last, by its uid."""
+        self._most_restarts: dict[str, int] = {}
+        """How often a TrainJob ever restarted, whatever a restore undid."""
+        self._suspended: set[tuple[str, int]] = set()
+        """Attempts in which a TrainJob was suspended, by its uid."""
         self._completed: set[str] = set()
         """Names of TrainJobs that were ever complete."""
         self._failed: set[str] = set()
         """Names of those that ever failed."""
         self._stopped: dict[str, float] = {}
         """When the end of a TrainJob past its deadline was told, by its uid; its JobSet goes after that."""
-        self.memory = Memory({}, {}, {}, {}, {})
-        self._undone = Memory({}, {}, {}, {}, {})
+        self.memory = Memory({}, {}, {}, {}, {}, {})
+        self._undone = Memory({}, {}, {}, {}, {}, {})
         """What a restore undid: mirrors may show it for a while."""
         self._seen_until = float("-inf")
         """Until when a mirror may show what a restore undid."""
@@ -118,6 +138,8 @@ class Judge:
         """Seconds that clocks are apart at most; None if more is wrong than clocks."""
         self.is_whole = True
         """Whether no process is ended in it."""
+        self.attempts: Attempts | None = None
+        """What became of the pods of each attempt, if that is followed."""
         server.storage.listeners.append(self.stored)
 
     def broken(self, rule: str, what: str) -> None:
@@ -156,6 +178,8 @@ class Judge:
         elif change.collection == JOBSETS:
             self._job_set(change, writer in self.names)
         elif change.collection == _PODS:
+            if self.attempts is not None:
+                self._follow(change, writer, self.attempts)
             self._pod(change)
         elif change.collection == _MAPS:
             self._snapshot(change)
@@ -168,6 +192,11 @@ class Judge:
             return
         uid, wishes = after["metadata"]["uid"], self._wish(after)
         self._judge_spec(change.key, before, after)
+        self.memory.restarts[uid] = restarting.restarts_of(after)
+        self._most_restarts[uid] = max(self._most_restarts.get(uid, 0), self.memory.restarts[uid])
+        if after["spec"].get("suspend"):
+            self._suspended.add((uid, restarting.restarts_of(before)))
+        restarting.judge_status(self, change.key, before, after)
         end, told = end_of(after), self.memory.told.get(uid)
         if told is not None and (end is None or end[0] != told[0]):
             self.broken("an end is told once", f"{change.key} was {told[0]} and is {end}")
@@ -180,12 +209,12 @@ class Judge:
             self.broken("an end has its cause", f"{change.key} is {end[0]} without a reason")
         if after["spec"].get("managedBy") == MULTIKUEUE:
             return
-        ran = self.memory.ran.get(uid) or (
-            self._undone.ran.get(uid, "") if self._loop.time() < self._seen_until else ""
-        )
-        expected = {"Complete": "Completed", "Failed": "Failed"}[end[0]]
-        if ran != expected and end not in {("Failed", "DeadlineExceeded"), ("Failed", EARLIER_FAILED)}:
-            self.broken("an end is true", f"{change.key} is {end} and its JobSet {ran or 'has not ended'}")
+        ran = self.memory.ran.get(uid) or (self._undone.ran.get(uid) if self._loop.time() < self._seen_until else None)
+        expected = {"Complete": "Completed", "Failed": "Failed"}[end[0]], restarting.restarts_of(after)
+        by_us = {("Failed", "DeadlineExceeded"), ("Failed", EARLIER_FAILED)}
+        if (ran is None or ran[:2] != expected) and end not in by_us:
+            self.broken("an end is true", f"{change.key} is {end} in attempt {expected[1]}, and its JobSet {ran}")
+        restarting.judge_end(self, change.key, after)
         if end[1] == EARLIER_FAILED and after["metadata"]["annotations"].get(AFTER) not in self._failed:
             self.broken("one begins after another", f"{change.key} failed and the one before it never did")
         if end[1] == "DeadlineExceeded":
@@ -239,11 +268,11 @@ class Judge:
         job = self.server.find(TRAINJOBS, change.key)
         own = job is not None and job["metadata"]["uid"] == owner
         if after is not None and ended(after) and not (before is not None and ended(before)):
-            self.memory.ran[owner] = ended(after)
+            self.memory.ran[owner] = Ran(ended(after), attempt_at(after), after["metadata"]["uid"])
         if not is_ours:
             return
-        if after is None:
-            if own and self.memory.told.get(owner, ("",))[0] != "Failed":
+        if after is None or (before is not None and _goes(after) and not _goes(before)):
+            if own and self.memory.told.get(owner, ("",))[0] != "Failed" and not self._is_outdated(owner, tree):
                 self.broken("nobody's job is stopped unasked", f"the JobSet of {change.key} was deleted")
         elif before is None:
             self._made(change.key, owner, after, job if own else None)
@@ -268,10 +297,10 @@ class Judge:
             self.broken("a JobSet goes when its end is told", f"{key} has a TTL and its TrainJob no end")
 
     def _made(self, key: Key, owner: str, jobset: Tree, job: Tree | None) -> None:
-        if owner in self.memory.told or owner in self.memory.ran:
-            self.broken(
-                "a finished job never runs again", f"{key} ended ({self.memory.told.get(owner)}) and gets a JobSet"
-            )
+        ran = self.memory.ran.get(owner)
+        if owner in self.memory.told or (ran is not None and not self._restarts_after(owner, ran.attempt)):
+            end = self.memory.told.get(owner) or ran
+            self.broken("a finished job never runs again", f"{key} ended ({end}) and gets a JobSet")
         if not jobset["spec"].get("suspend") and not self._wished(owner, suspend=False):
             self.broken("nothing starts unasked", f"{key} starts and is to be suspended")
         elif not jobset["spec"].get("suspend"):
@@ -280,6 +309,7 @@ class Judge:
         if job is not None:
             if job["spec"].get("managedBy") == MULTIKUEUE:
                 self.broken("who is another's is left alone", f"{key} is MultiKueue's and gets a JobSet")
+            restarting.judge_made(self, key, jobset, job)
             policy = RUNTIME_SPECS[job["spec"]["runtimeRef"]["name"]].get("failurePolicy")
             if jobset["spec"].get("failurePolicy") != policy:
                 self.broken(
@@ -288,6 +318,28 @@ class Judge:
             nodes = jobset["spec"]["replicatedJobs"][0]["template"]["spec"].get("parallelism", 1)
             if nodes != job["spec"]["trainer"]["numNodes"]:
                 self.broken("what is rendered is what is said", f"{key} has {nodes} nodes")
+
+    def _is_outdated(self, owner: str, jobset: Tree) -> bool:
+        """Return whether a TrainJob is to run a later attempt than its JobSet does."""
+        return self._restarts_after(owner, attempt_at(jobset))
+
+    def _restarts_after(self, uid: str, attempt: int) -> bool:
+        """Return whether it is decided, or was before a restore, that a TrainJob restarts after an attempt."""
+        known = self._most_restarts if self._loop.time() < self._seen_until else self.memory.restarts
+        return known.get(uid, 0) > attempt
+
+    def was_suspended(self, uid: str, attempt: int) -> bool:
+        """Return whether a TrainJob was suspended at any time in an attempt."""
+        return (uid, attempt) in self._suspended
+
+    def is_undone(self, uid: str) -> bool:
+        """Return whether a restore undid what mirrors, pods and kubelets may still go by."""
+        return self._seen_until > float("-inf")
+
+    def jobset_of(self, key: Key, uid: str) -> Tree | None:
+        """Return the JobSet of a TrainJob, by the TrainJob's uid."""
+        jobset = self.server.find(JOBSETS, key)
+        return jobset if jobset is not None and owner_of(jobset) == uid else None
 
     def _judge_place(self, key: Key, owner: str, jobset: Tree) -> None:
         """Judge where what starts is placed: where its queue says, or said just now."""
@@ -330,6 +382,30 @@ class Judge:
                 self.broken("quota equals pods", f"{key} has a pod and no quota")
         elif flavor != workload.flavor and flavor == flavor_of(job):
             self.broken("quota equals pods", f"{key} has quota of {workload.flavor} and a pod on {flavor or 'any'}")
+
+    def _follow(self, change: Change, writer: str, attempts: Attempts) -> None:
+        """Let the pods of attempts be followed; of a new one, find its TrainJob."""
+        job = None
+        if change.before is None and change.after is not None:
+            name = change.after["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"]
+            key = Key(change.key.namespace, name)
+            jobset, found = self.server.find(JOBSETS, key), self.server.find(TRAINJOBS, key)
+            if jobset is not None and found is not None and self._is_made_by(change.after, jobset):
+                job = found if owner_of(jobset) == found["metadata"]["uid"] else None
+        attempts.note(change, writer, job, is_seen=self._is_seen(change))
+
+    def _is_seen(self, change: Change) -> bool:
+        """Return whether a pod that is gone now was noticed as stopped and ended, or had to be.
+
+        Where nothing breaks, it had to be. Else a leader that can write has to have it in its mirror still.
+        """
+        if change.after is not None:
+            return False
+        if self.is_fair:
+            return True
+        leaders = [one for one in self.replicas if one.leads() and not one.link.is_cut]
+        is_disturbed = self.server.storage.is_full or any(vars(one.link.weather) != vars(Weather()) for one in leaders)
+        return not is_disturbed and any(_mirrors_end(one, change.key) for one in leaders)
 
     def _is_made_by(self, pod: Tree, jobset: Tree) -> bool:
         (maker,) = pod["metadata"]["ownerReferences"]
@@ -377,7 +453,8 @@ class Judge:
             announced[about["uid"]] = announced.get(about["uid"], 0) + 1
             if announced[about["uid"]] > 1:
                 self.broken("an end is told once", f"{about['name']} has another Event {event['reason']}")
-        if event.get("count", 1) > 1 + (about["uid"] in self._undone.announced):
+        was_undone = about["uid"] in self._undone.announced or about["uid"] in self._undone.told  # and announced since
+        if event.get("count", 1) > 1 + was_undone:
             self.broken("an end is told once", f"{about['name']} has {event['count']} Events {event['reason']}")
 
     # -- wishes
@@ -416,11 +493,29 @@ class Judge:
     def at_last(self) -> None:
         """Judge how everything stands when nothing was broken for long enough."""
         settled.judge(self)
+        for key, job in sorted(self.server.storage.objects.get(TRAINJOBS, {}).items()):
+            if self.is_fair:
+                restarting.judge_cause(self, key, job)
 
     def refused(self, key: Key, why: str) -> None:
         """Judge that a TrainJob was refused: all that are sent here are good."""
         if self.is_fair:
             self.broken("a good TrainJob is taken", f"{key}: {why}")
+
+
+def _mirrors_end(replica: Replica, key: Key) -> bool:
+    """Return whether a replica's mirror shows a pod as stopped and ended."""
+    reflectors = () if replica.operator is None else replica.operator.reflectors
+    for one in reflectors:
+        pod: Tree | None = one.store.decode(key, dict) if one.resource == PODS else None
+        if pod is not None:
+            is_stopped = "deletionTimestamp" in pod["metadata"] or is_disrupted(pod)
+            return is_stopped and pod["status"].get("phase") in {"Succeeded", "Failed"}
+    return False
+
+
+def _goes(jobset: Tree) -> bool:
+    return "deletionTimestamp" in jobset["metadata"]
 
 
 def _others(spec: Tree) -> list[Tree]:

@@ -19,10 +19,13 @@ import msgspec
 
 from tests.simulation import entropy, garbage
 from tests.simulation.apiserver import ApiServer, Record
+from tests.simulation.attempts import Attempts
 from tests.simulation.disasters import Disasters
+from tests.simulation.disruptions import Disruptions
 from tests.simulation.engines import QUICK, Engines
 from tests.simulation.history import DELAYS, FAULTS, REPLICAS
 from tests.simulation.judge import PROMPT, Judge, Violation
+from tests.simulation.kubelet import Kubelet
 from tests.simulation.kueue import Kueue
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.simulation.people import People, install_runtimes
@@ -151,8 +154,12 @@ class World:
         ]
         self.kueue = Kueue(self.server, apart(source))
         acting, chance = apart(source), apart(source)
-        self.engines = Engines(self.server, loop, acting, Fates(self.server, chance).of)
+        fates, reacting = Fates(self.server, chance), Random(f"pods {history.seed}")
+        kubelet = Kubelet(self.server, loop, apart(reacting), Fates(self.server, apart(reacting)).of)
+        self.engines = Engines(self.server, loop, acting, fates.of, kubelet)
+        self.disruptions = Disruptions(self.server, self.engines, apart(reacting))
         self.judge = Judge(self.server, loop, self.kueue, self.replicas)
+        self.judge.attempts = Attempts(loop, kubelet)
         kinds = {one.kind for one in history.actions}
         broken = kinds & {*FAULTS, *DISASTERS}
         self.judge.is_fair = not broken
@@ -170,7 +177,7 @@ class World:
 
     async def run(self) -> None:
         """Let the history happen."""
-        install_runtimes(self.server)
+        install_runtimes(self.server, self.history.runtimes)
         for one in self.replicas:
             one.start()
         self._spawn(self.kueue.run())
@@ -206,6 +213,8 @@ class World:
             if how.get("moves"):
                 self.kueue.move_quota()
             self.kueue.evict(action.whom)
+        elif hasattr(self.disruptions, kind):
+            await getattr(self.disruptions, kind)(action.whom, how)
         elif hasattr(self.people, kind):
             await getattr(self.people, kind)(action.whom, how)
         elif kind == "cut":

@@ -24,7 +24,7 @@ from trainplane.kube.testing.verbs import Asking, Target, collection_of
 from trainplane.resources import CLUSTER_TRAINING_RUNTIMES, CONFIG_MAPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tests.simulation.apiserver import ApiServer
     from trainplane.kube.testing.faults import Verb
@@ -35,6 +35,8 @@ NAMESPACE = "team"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 FATE = "simulation/fate"
 """The annotation that says how pods of a TrainJob end: seconds, then an exit code for each attempt."""
+PODS_NOTE = "simulation/pods"
+"""The annotation that says how pods of a TrainJob react to SIGTERM and to lost peers (`kubelet.PodKind`), as JSON."""
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 AFTER = "trainplane.dev/after"
@@ -89,6 +91,8 @@ def train_job(name: str, told: Tree) -> Tree:
     queued = told.get("queue") or told.get("dispatched")
     labels = {QUEUE_LABEL: "queue"} if queued else {}
     annotations = {FATE: " ".join(map(str, [told["seconds"], *told["codes"]]))}
+    if told.get("pods"):
+        annotations[PODS_NOTE] = msgspec.json.encode(told["pods"]).decode()
     if told.get("after"):
         annotations[AFTER] = told["after"]
     spec: Tree = {
@@ -118,13 +122,15 @@ def train_job(name: str, told: Tree) -> Tree:
 
 def runtime(name: str, image: str, **spec: Any) -> Tree:
     """Return a ClusterTrainingRuntime whose pods run an image; `spec` is the JobSet's."""
-    job = {
+    is_shipped = name in MOST_RESTARTS
+    job: Tree = {
         "name": "node",
         "replicas": 1,
         "template": {
             "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
             "spec": {
                 "backoffLimit": 0,
+                **({"podFailurePolicy": FAIL_WHEN_DISRUPTED} if is_shipped else {}),
                 "template": {"spec": {"containers": [{"name": "node", "image": image}], "restartPolicy": "Never"}},
             },
         },
@@ -135,23 +141,50 @@ def runtime(name: str, image: str, **spec: Any) -> Tree:
         "metadata": {"name": name},
         "spec": {
             "mlPolicy": {"numNodes": 1, "torch": {}},
+            **({"runPolicy": {"failurePolicy": {"maxRestarts": MOST_RESTARTS[name]}}} if is_shipped else {}),
             "template": {"spec": {"replicatedJobs": [job], **spec}},
         },
     }
 
 
+PLAIN = ("torch", "brief", "again")
+"""The runtimes of every cluster: one without more, one whose JobSets go soon after they ended, one that restarts."""
+
+FAIL_WHEN_DISRUPTED: Tree = {
+    "rules": [{"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+}
+"""The pod failure policy of the shipped runtimes."""
+
+RESTART_WHEN_DISRUPTED: Tree = {
+    "maxRestarts": 0,
+    "rules": [
+        {
+            "name": "disrupted",
+            "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "onJobFailureReasons": ["PodFailurePolicy"],
+            "onJobFailureMessagePatterns": ["has condition DisruptionTarget"],
+        }
+    ],
+}
+"""The failure policy of their JobSets: after any other failure the operator decides."""
+
+MOST_RESTARTS = {"shipped": 10, "strict": 2}
+"""Runtimes with the shipped policy, and how often the operator restarts a TrainJob of theirs after a fault."""
+
 RUNTIME_SPECS: dict[str, Tree] = {
     "torch": {},
     "brief": {"ttlSecondsAfterFinished": 4},
     "again": {"failurePolicy": {"maxRestarts": 2}, "ttlSecondsAfterFinished": 30},
+    "shipped": {"failurePolicy": RESTART_WHEN_DISRUPTED},
+    "strict": {"failurePolicy": RESTART_WHEN_DISRUPTED, "ttlSecondsAfterFinished": 4},
 }
-"""The runtimes of the cluster: one without more, one whose JobSets go soon after they ended, one that restarts."""
+"""What the JobSets of each runtime have."""
 
 
-def install_runtimes(server: ApiServer) -> None:
+def install_runtimes(server: ApiServer, names: Iterable[str] = PLAIN) -> None:
     """Put the runtimes there, as an installation does."""
-    for name, spec in RUNTIME_SPECS.items():
-        server.put(CLUSTER_TRAINING_RUNTIMES, runtime(name, f"{name}:1", **spec), "admin")
+    for name in names:
+        server.put(CLUSTER_TRAINING_RUNTIMES, runtime(name, f"{name}:1", **RUNTIME_SPECS[name]), "admin")
 
 
 class People:

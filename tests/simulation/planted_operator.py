@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tests.simulation.history import LOST_SNAPSHOT
 from tests.simulation.planting import Planted, around, clings, later, returns, same
+from tests.simulation.stops import STOPS
 from trainplane.admission import defaulting, edits
+from trainplane.explain import faults
 from trainplane.kube.controller import DONE
 from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle import status as lifecycle
 from trainplane.operator import after as gates
-from trainplane.operator import apply, lost, mirrors, objects, owned, snapshot, status, trainjob, ttl, webhooks, witness
+from trainplane.operator import (
+    apply,
+    lost,
+    mirrors,
+    objects,
+    owned,
+    recovery,
+    snapshot,
+    status,
+    trainjob,
+    ttl,
+    webhooks,
+    witness,
+)
 from trainplane.operator.errors import EarlierSelfError
 from trainplane.render import pipeline
 from trainplane.render.findings import Verdict
@@ -155,6 +171,30 @@ async def _follows_the_first(original: Any, self: Any, here: Any) -> Any:
     return None if here.jobset is not None else await original(self, here)
 
 
+def _all_finished(original: Any, job: Any, status_: Any, jobset: Any, seen: Any) -> Any:
+    return original(job, status_, jobset, dataclasses.replace(seen, unfinished=()))
+
+
+def _awake(original: Any, job: Any, status_: Any, jobset: Any, seen: Any) -> Any:
+    """Decide as if the TrainJob had never been suspended."""
+    job = msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, suspend=False))
+    return original(job, status_, jobset, dataclasses.replace(seen, recent=seen.pods))
+
+
+def _counting(original: Any, *arguments: Any) -> Any:
+    restart = original(*arguments)
+    return None if restart is None else restart._replace(counts=True)
+
+
+def _uncounted(original: Any, *arguments: Any) -> Any:
+    restart = original(*arguments)
+    return None if restart is None else restart._replace(counts=False)
+
+
+def _without_limit(original: Any, job: Any, status_: Any, jobset: Any, seen: Any, _: int) -> Any:
+    return original(job, status_, jobset, seen, 1_000_000)
+
+
 _render = pipeline.Pipeline.render
 
 OPERATOR = (
@@ -238,6 +278,29 @@ OPERATOR = (
         "a JobSet stays as it was made", objects.Objects, "ensure", around(objects.Objects.ensure, _follows_the_first)
     ),
     Planted("a testimony is waited for always", witness.Witness, "testify", later(None)),
+    # -- restarts
+    Planted(
+        "a stopped pod counts as finished",
+        recovery,
+        "after_disruption",
+        around(recovery.after_disruption, _all_finished),
+        theme=STOPS,
+    ),
+    Planted("a suspension fails", recovery, "after_disruption", around(recovery.after_disruption, _awake), theme=STOPS),
+    Planted(
+        "disruptions count", recovery, "after_disruption", around(recovery.after_disruption, _counting), theme=STOPS
+    ),
+    Planted("faults do not count", recovery, "after_fault", around(recovery.after_fault, _uncounted), theme=STOPS),
+    Planted("an outdated JobSet is kept", objects.Objects, "delete_outdated", later(None), theme=STOPS),
+    Planted(
+        "faults restart without limit",
+        recovery,
+        "after_fault",
+        around(recovery.after_fault, _without_limit),
+        theme=STOPS,
+    ),
+    Planted("no error is certain", faults, "is_certain_error", returns(value=False), theme=STOPS),
+    Planted("a JobSet does not tell its attempt", objects, "recreate", returns(None), theme=STOPS),
     # -- what is rendered
     Planted("news of what we own is nobody's", lost.Lost, "changed", returns(None), theme=LOST_SNAPSHOT),
     Planted("a start misses nothing", owned.OwnedMirrors, "lacks", returns(False), theme=LOST_SNAPSHOT),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.apiserver import TRAINJOBS
+from tests.simulation.jobset import attempt_of
 from tests.simulation.people import FATE
 from trainplane.kube.errors import InternalServerError
 from trainplane.kube.resource import Key
@@ -77,7 +78,7 @@ class Fates:
         job = self.server.find(TRAINJOBS, key)
         told = (job or {"metadata": {}})["metadata"].get("annotations") or {}
         seconds, *codes = map(int, told.get(FATE, "5 0").split())
-        attempt = int(labels["jobset.sigs.k8s.io/restart-attempt"])
+        attempt = attempt_of(labels)
         code = codes[min(attempt, len(codes) - 1)]
         if labels["batch.kubernetes.io/job-completion-index"] != "0":
             code = 0

@@ -170,10 +170,15 @@ def _fairly(court: Judge, key: Key, job: Tree, end: tuple[str, str]) -> None:
         court.broken("a status is true", f"{key} is complete and still says that it was resumed")
     if deadline or end[1] == EARLIER_FAILED:
         return
-    restarts = RUNTIME_SPECS[job["spec"]["runtimeRef"]["name"]].get("failurePolicy", {}).get("maxRestarts", 0)
-    fated = [codes[min(turn, len(codes) - 1)] for turn in range(restarts + 1)]
-    if (end[0] == "Complete") != (0 in fated):
-        court.broken("an end is as it must be", f"{key} is {end} and its attempts end {fated}")
+    last = status.get("restarts", 0)
+    fated, by_jobset = codes[min(last, len(codes) - 1)], RUNTIME_SPECS[job["spec"]["runtimeRef"]["name"]]
+    if end[0] == "Complete" and fated:
+        court.broken("an end is as it must be", f"{key} is {end} and attempt {last} ends with {fated}")
+    is_kept = court.attempts is not None and court.attempts.is_kept(job["metadata"]["uid"])
+    if end[0] == "Failed" and not is_kept:
+        restarts = by_jobset.get("failurePolicy", {}).get("maxRestarts", 0)
+        if not fated or last < restarts:
+            court.broken("an end is as it must be", f"{key} is {end} and attempt {last} of {restarts} ends so: {fated}")
 
 
 def _process(court: Judge, replica: Replica, *, is_leader: bool) -> None:

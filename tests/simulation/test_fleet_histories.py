@@ -1,4 +1,4 @@
-"""Histories of a fleet, of the day: whatever people do and whatever breaks between the clusters, the promises hold."""
+"""Drawn histories of a fleet: whatever people do and whatever breaks between the clusters, the promises hold."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _broken(history: History) -> set[str]:
 
 @pytest.mark.timeout(6 * 3600)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_promises_of_a_fleet_hold_in_every_history_of_the_day(part: int, report: SuiteReport) -> None:
+def test_the_promises_of_a_fleet_hold_in_every_drawn_history(part: int, report: SuiteReport) -> None:
     began, seeds = time.perf_counter(), range(SEED + part, SEED + HISTORIES, PARTS)
     broken = {seed: violations for seed in seeds if (violations := run(draw(seed)).violations)}
     seconds = time.perf_counter() - began

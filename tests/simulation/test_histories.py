@@ -1,4 +1,4 @@
-"""Histories of the day: whatever people do and whatever breaks, the promises hold."""
+"""Drawn histories: whatever people do and whatever breaks, the promises hold."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAILED = Path("build/simulation")
 
 @pytest.mark.timeout(6 * 3600)
 @pytest.mark.parametrize("part", range(PARTS))
-def test_the_promises_hold_in_every_history_of_the_day(part: int, report: SuiteReport) -> None:
+def test_the_promises_hold_in_every_drawn_history(part: int, report: SuiteReport) -> None:
     seeds = range(SEED + part, SEED + HISTORIES, PARTS)
     began, cpu = time.monotonic(), time.process_time()
     broken = {seed: violations for seed in seeds if (violations := run(draw(seed)).violations)}

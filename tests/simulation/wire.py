@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 BOOKMARK_SECONDS = 60.0
 
 LOG = b"RuntimeError: the loss is no number\n"
-"""What every pod printed."""
+"""What every pod printed of which nothing else is known."""
 
 
 @dataclass
@@ -154,8 +154,8 @@ class Link:
                 with self.server.aside():
                     return Stream(self, asking, stale)
             if target is not None and target.subresource == "log":
-                storage.get(target.collection, target.key)
-                return Answer(200, LOG)
+                uid = storage.get(target.collection, target.key)["metadata"]["uid"]
+                return Answer(200, self.server.logs.get(uid, LOG))
             tree = await self.server.answer(asking, self.name, stale=stale)
         except ApiError as error:
             return _failure(error)

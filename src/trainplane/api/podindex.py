@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _DIGITS: Final = 10
 """Of the largest index or count that is one."""
+_MOST: Final = 2**31 - 1
+"""The largest count that a status can hold."""
 STEP_LABELS: Final = (names.LABEL_REPLICATED_JOB, legacy_names.LABEL_REPLICA_TYPE, legacy_names.LABEL_JOB_ROLE)
 """What may tell which part of a job a pod is, the first that is there: an MPIJob's pods have the role alone."""
 
@@ -44,6 +46,12 @@ def number_pods(indexes: Iterable[PodIndex]) -> dict[PodIndex, int]:
     for index in known:
         widths[index.replicated_job] = max(widths.get(index.replicated_job, 1), index.completion_index + 1)
     return {index: index.job_index * widths[index.replicated_job] + index.completion_index for index in known}
+
+
+def attempt(labels: Mapping[str, Any]) -> int:
+    """Return how often the TrainJob had been restarted before: by the operator, and by its JobSet since."""
+    restarts = as_number(labels.get(names.LABEL_RESTARTS)) + as_number(labels.get(names.LABEL_RESTART_ATTEMPT))
+    return min(restarts, _MOST)
 
 
 def as_number(value: Any) -> int:

@@ -196,6 +196,28 @@ class JobSetTemplate(Envelope, frozen=True):
     spec: Annotated[Tree, Field("The JobSet's spec.", ref="jobset.v1alpha2.JobSetSpec")] = field(default_factory=dict)
 
 
+class FailurePolicy(Envelope, frozen=True):
+    """Limit of restarts after faults."""
+
+    max_restarts: Annotated[
+        int,
+        Field(
+            "How often the operator restarts a TrainJob after a fault. Restarts after a disruption (a suspended, "
+            "drained, preempted, or deleted pod) do not count. A fault that is certainly an error in the user's code "
+            "is not restarted.",
+            format="int32",
+            minimum=0,
+            default=0,
+        ),
+    ] = 0
+
+
+class RunPolicy(Envelope, frozen=True):
+    """Policy for the runs of a TrainJob."""
+
+    failure_policy: Annotated[FailurePolicy | None, Field("When a TrainJob is restarted.")] = None
+
+
 class TrainingRuntimeSpec(Envelope, frozen=True):
     """How to run: the framework, the gang scheduler, and the JobSet to fill in."""
 
@@ -203,7 +225,14 @@ class TrainingRuntimeSpec(Envelope, frozen=True):
 
     ml_policy: Annotated[MLPolicy | None, Field("The framework and its settings.")] = None
     pod_group_policy: Annotated[PodGroupPolicy | None, Field("Gang scheduling.")] = None
+    run_policy: Annotated[RunPolicy | None, Field("What happens when a TrainJob fails.")] = None
     template: Annotated[JobSetTemplate, Field("The JobSet to fill in.")] = JobSetTemplate()
+
+    @property
+    def max_restarts(self) -> int:
+        """How often the operator restarts a TrainJob of this runtime after a fault."""
+        policy = None if self.run_policy is None else self.run_policy.failure_policy
+        return 0 if policy is None else policy.max_restarts
 
 
 class TrainingRuntime(Envelope, frozen=True):

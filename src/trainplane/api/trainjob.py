@@ -248,7 +248,7 @@ class FirstFault(Envelope, frozen=True):
         list[str],
         Field("The telling lines of the log.", list_type="atomic", max_items=16, each=Field(max_length=512)),
     ] = field(default_factory=list)
-    restart: Annotated[int, Field("How often the JobSet had been restarted then.", format="int32", minimum=0)] = 0
+    restart: Annotated[int, Field("How often the TrainJob had been restarted then.", format="int32", minimum=0)] = 0
     time: Annotated[Moment | None, Field("When it happened, by the clock of its machine.", format="date-time")] = None
 
 
@@ -301,6 +301,18 @@ class TrainJobStatus(Envelope, frozen=True):
     nodes_ready: Annotated[str, Field("How many pods of the training are ready, of how many.", max_length=24)] = ""
     reason: Annotated[str, Field("Why it is in this phase, in a word, where that is known.", max_length=63)] = ""
     first_fault: Annotated[FirstFault | None, Field("What went wrong first, if anything did.")] = None
+    restarts: Annotated[
+        int, Field("How often the TrainJob was restarted, after faults and disruptions.", format="int32", minimum=0)
+    ] = 0
+    restarts_count_towards_max: Annotated[
+        int,
+        Field(
+            "How many of these restarts followed a fault and count towards the runtime's "
+            "runPolicy.failurePolicy.maxRestarts.",
+            format="int32",
+            minimum=0,
+        ),
+    ] = 0
     timeline: Annotated[
         list[Milestone],
         Field(

@@ -304,6 +304,7 @@ _TABLE: Final = (
         "it is started again elsewhere; look at the node: kubectl describe node",
         _MACHINE,
         heals=True,
+        disrupts=True,
     ),
     TroubleClass(
         "NodeShutdown",
@@ -311,6 +312,7 @@ _TABLE: Final = (
         "it is started again elsewhere; use checkpoints where nodes come and go",
         _MACHINE,
         heals=True,
+        disrupts=True,
     ),
     TroubleClass(
         "Evicted",
@@ -325,6 +327,7 @@ _TABLE: Final = (
         "it is started again elsewhere; a PodDisruptionBudget protects long trainings",
         _MACHINE,
         heals=True,
+        disrupts=True,
     ),
     TroubleClass(
         "Preempted",
@@ -332,6 +335,15 @@ _TABLE: Final = (
         "it is started again when there is room; give it a priority class if it must not wait",
         _MACHINE,
         heals=True,
+        disrupts=True,
+    ),
+    TroubleClass(
+        "PodDeleted",
+        "was deleted while it ran",
+        "the TrainJob restarts; to find who deletes pods, see the audit log of the API server",
+        _MACHINE,
+        heals=True,
+        disrupts=True,
     ),
     TroubleClass(
         "RefusedByNode",

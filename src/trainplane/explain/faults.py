@@ -10,6 +10,7 @@ Everything in a fault was written by a pod or a node: it is cleaned, cut and sea
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,17 @@ from trainplane.explain.catalogue import class_of
 from trainplane.explain.cleaning import MOST_LINES, clean, clean_lines
 from trainplane.explain.fetching import CODES, class_said, is_initializer
 from trainplane.explain.logs import read_log
-from trainplane.explain.pods import STOPPED, Trouble, attempt_of, created, end_of, former_end_of, index_of, name_of
+from trainplane.explain.pods import (
+    Trouble,
+    attempt_of,
+    created,
+    deletion_of,
+    disruption_of,
+    end_of,
+    former_end_of,
+    index_of,
+    name_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,9 +49,12 @@ CLOCKS: Final = timedelta(seconds=5)
 """How far the clocks of nodes are taken to differ."""
 
 _PARTS: Final = ("cause", "unclear", "consequence", "stopped")
+_NODE_PRESSURE: Final = "TerminationByKubelet"
+"""The reason of DisruptionTarget for a pod that the kubelet evicts because the node is short of something; a pod that
+is evicted because it exceeds its own limits has no such condition."""
 _BY_POD: Final = {
     "Evicted": "Evicted",
-    "TerminationByKubelet": "Evicted",
+    _NODE_PRESSURE: "Evicted",
     "NodeLost": "NodeLost",
     "NodeShutdown": "NodeShutdown",
     "Terminated": "NodeShutdown",
@@ -52,6 +66,7 @@ _BY_POD: Final = {
     "PreemptionByScheduler": "Preempted",
     "Preempting": "Preempted",
     "DeadlineExceeded": "DeadlineExceeded",
+    "Deleted": "PodDeleted",
     "UnexpectedAdmissionError": "RefusedByNode",
     "NodeAffinity": "RefusedByNode",
     "TopologyAffinityError": "RefusedByNode",
@@ -71,6 +86,14 @@ _BY_CODE: Final = {
     139: "NativeCrash",
     143: "Terminated",
 }
+_SPEC_ERRORS: Final = frozenset({"WrongCommand", "WrongArguments", "MissingModule", "SourceInvalid"})
+"""Classes of errors in the user's spec or image."""
+_PROGRAMMING: Final = re.compile(
+    r"(?:\[[\w ]{1,20}\]:\s*)?(?:NameError|UnboundLocalError|SyntaxError|IndentationError|TabError|TypeError"
+    r"|AttributeError|KeyError|IndexError|ValueError|ZeroDivisionError|NotImplementedError|AssertionError"
+    r"|RecursionError|ImportError|ModuleNotFoundError)\b"
+)
+"""Exceptions of Python that only a change of the program heals; torchrun puts the rank before them."""
 _NOT_STARTED: Final = frozenset({"StartError", "ContainerCannotRun"})
 
 
@@ -84,6 +107,9 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
     end = end_of(pod) or former_end_of(pod)
     if end is None:
         return None
+    disruption = disruption_of(pod)
+    if disruption is not None and not _was_before(end, disruption):
+        return stop_of(pod)
     place = index_of(pod)
     said = list(lines) or ((end.message or "").splitlines() if end.exit_code is not None else [])
     reading = read_log(said)
@@ -102,6 +128,44 @@ def fault_of(pod: Tree, lines: Sequence[str] = ()) -> FirstFault | None:
         restart=attempt_of(pod),
         time=end.moment or _disrupted(pod) or (created(pod) if created(pod) != BEGINNING else None),
     )
+
+
+def stop_of(pod: Tree) -> FirstFault | None:
+    """Return how a pod was disrupted or deleted, whether it has ended or not; None if neither happened.
+
+    What its containers did afterwards (an exit code, an error on SIGTERM) follows from the stop and is not in it.
+    """
+    stop = disruption_of(pod) or deletion_of(pod)
+    if stop is None:
+        return None
+    place = index_of(pod)
+    return FirstFault(
+        cause=_BY_POD.get(stop.reason, "NodeLost"),
+        step=clean(place.replicated_job if place else "", 63),
+        index=(place.completion_index or place.job_index) if place else 0,
+        pod=clean(name_of(pod), 253),
+        node=clean(trees.text(pod, "spec", "nodeName"), 253),
+        reason=clean(stop.reason, 128),
+        message=clean(stop.message),
+        restart=attempt_of(pod),
+        time=stop.moment,
+    )
+
+
+def is_stop(fault: FirstFault) -> bool:
+    """Return whether a fault is a pod that was drained, preempted, deleted, or lost with its node."""
+    return class_of(fault.cause).disrupts or fault.reason == _NODE_PRESSURE
+
+
+def is_certain_error(fault: FirstFault) -> bool:
+    """Return whether a fault is certainly an error in the user's code or spec, so that a restart would meet it again.
+
+    Only errors of which the kubelet or a traceback leaves no doubt. An exception that a library may raise for a
+    network or device fault, such as RuntimeError or OSError, is not certain.
+    """
+    if fault.cause in _SPEC_ERRORS:
+        return is_sure(fault)
+    return fault.cause == "PythonError" and is_sure(fault) and bool(_PROGRAMMING.match(telling_line(fault)))
 
 
 def kept_fault(job: Tree | None) -> FirstFault | None:
@@ -195,9 +259,6 @@ def _says_itself(fault: FirstFault) -> bool:
 
 
 def _cause(pod: Tree, end: Trouble, reading: LogReading) -> str:
-    target = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget"))
-    if target.get("status") == "True" and end.exit_code in {None, *STOPPED}:
-        return _BY_POD.get(str(trees.text(target, "reason")), "NodeLost")
     if end.exit_code is None:
         return _BY_POD.get(end.reason, "Unknown")
     cause = _cause_of_container(end, reading)
@@ -225,6 +286,11 @@ def _start_error(end: Trouble) -> str:
     if "permission denied" in text:
         return "PermissionDenied"
     return "BadMount" if "mount" in text and "not a directory" in text else "WrongCommand"
+
+
+def _was_before(end: Trouble, disruption: Trouble) -> bool:
+    """Return whether a container ended before its pod was disrupted."""
+    return end.moment is not None and disruption.moment is not None and end.moment < disruption.moment
 
 
 def _message(end: Trouble, said: Sequence[str]) -> str:

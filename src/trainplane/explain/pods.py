@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.moments import BEGINNING, read_moment
-from trainplane.api.podindex import PodIndex, as_number, read_index
+from trainplane.api.podindex import PodIndex, attempt, read_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,8 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 GIVEN_UP: Final = frozenset({"DeletionByTaintManager", "DeletionByPodGC", "DeletionByDeviceTaintManager"})
 """Reasons of DisruptionTarget by which a pod is given up with its node, whose kubelet may never tell how it ended."""
 
+_MOST_GRACE: Final = 7 * 24 * 3600
+"""The longest grace period that is believed, in seconds."""
 STOPPED: Final = frozenset({130, 137, 143})
 """Exit codes of who is told to stop, and of who does not heed that."""
 _ERROR: Final = "Error"
@@ -35,8 +38,8 @@ def index_of(pod: Tree) -> PodIndex | None:
 
 
 def attempt_of(pod: Tree) -> int:
-    """Return how often the whole JobSet had been started again when a pod was made."""
-    return as_number(trees.get(pod, "metadata", "labels", names.LABEL_RESTART_ATTEMPT))
+    """Return how often the TrainJob had been restarted when a pod was created."""
+    return attempt(trees.fields(pod, "metadata", "labels"))
 
 
 def name_of(pod: Tree) -> str:
@@ -130,6 +133,24 @@ class Trouble(NamedTuple):
     moment: datetime | None = None
     """When it ended."""
     container: str | None = None
+
+
+def disruption_of(pod: Tree) -> Trouble | None:
+    """Return the condition DisruptionTarget of a pod that is drained, preempted, evicted, or lost with its node."""
+    target = trees.fields(pod, "status", "conditions", ("type", "DisruptionTarget"))
+    if target.get("status") != "True":
+        return None
+    reason = trees.text(target, "reason") or "Disrupted"
+    return Trouble(reason, trees.text(target, "message"), moment=read_moment(target.get("lastTransitionTime")))
+
+
+def deletion_of(pod: Tree) -> Trouble | None:
+    """Return when the deletion of a pod was requested."""
+    deadline = read_moment(trees.get(pod, "metadata", "deletionTimestamp"))
+    if deadline is None:
+        return None
+    grace = trees.number(pod, "metadata", "deletionGracePeriodSeconds") or 0
+    return Trouble("Deleted", None, moment=deadline - timedelta(seconds=min(max(grace, 0), _MOST_GRACE)))
 
 
 def trouble_of(pod: Tree) -> Trouble | None:

@@ -23,6 +23,8 @@ class TroubleClass:
     """The heading of its part of the page."""
     heals: bool = False
     """Whether the same may succeed when it is tried again with nothing changed."""
+    disrupts: bool = False
+    """Whether a pod was stopped from outside: the restart that follows does not count."""
     part: Part = "cause"
     certainty: Certainty = "certain"
     """How sure this can be, at best."""

@@ -49,6 +49,11 @@ def moved(name: str) -> EventContent:
     )
 
 
+def restarting(number: int, reason: str) -> EventContent:
+    """Report that the operator restarts all pods."""
+    return EventContent("Normal", "Restarting", f"restart {number}: {reason}")
+
+
 def creation_failed(error: Exception) -> EventContent:
     """Tell why a TrainJob's objects could not be made; it is tried again."""
     return EventContent("Warning", names.EVENT_CREATION_FAILED, f"the TrainJob's objects could not be applied: {error}")

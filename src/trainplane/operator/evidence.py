@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from trainplane.explain import faults
@@ -45,6 +45,8 @@ AT_ONCE: Final = 8
 LAST_LINES_SECONDS: Final = 2.0
 """How long after an end was first seen its log may still grow: containerd copies a container's output by itself, on a
 machine that the other containers of a failed training may keep busy."""
+SURVIVED: Final = timedelta(minutes=1)
+"""How long after a fault a deletion cannot follow from it any more: the Job controller deletes pods within seconds."""
 PER_ATTEMPT: Final = 6
 """Ends that are looked at in one attempt of a TrainJob. The first pods to fail tell; the others fail for their loss."""
 
@@ -76,13 +78,20 @@ class Evidence:
         """Forget a TrainJob that is finished or gone."""
         self._judged.pop(key, None)
 
-    async def first_fault(self, key: Key, pods: Sequence[SeenPod], kept: FirstFault | None) -> FirstFault | None:
-        """Return what went wrong first among pods of one attempt, and what was kept of it already."""
+    async def first_fault(
+        self, key: Key, pods: Sequence[SeenPod], stopped: Sequence[SeenPod], kept: FirstFault | None
+    ) -> FirstFault | None:
+        """Return what went wrong first among pods of one attempt, and what was kept of it already.
+
+        A pod that was stopped counts by its stop, and never by how its containers ended. A deletion soon after another
+        fault follows from that.
+        """
+        stops = self._stops(stopped, kept)
         damaged = sorted((pod for pod in pods if _counts(pod)), key=_moment)
-        if not damaged:
+        if not damaged and not stops:
             return kept
         before = self._judged.get(key, {})
-        attempt = f"{damaged[0].attempt} "
+        attempt = f"{(damaged or stopped)[0].attempt} "
         judged = {mark: one for mark, one in before.items() if mark.startswith(attempt)}
         for pod in damaged:
             mark = attempt + _mark(pod)
@@ -90,10 +99,22 @@ class Evidence:
             if (earlier is None and len(judged) < PER_ATTEMPT) or (earlier is not None and not earlier.is_settled):
                 judged[mark] = await self._judge(pod, earlier)
         self._judged[key] = judged
-        found = [one.fault for one in judged.values()]
+        found = [*stops, *(one.fault for one in judged.values())]
         if kept is not None and not any(one is not None and _is_same_end(one, kept) for one in found):
             found.append(kept)
-        return faults.first([one for one in found if one is not None])
+        stop = min((one.time for one in stops if one.time is not None), default=None)
+        return faults.first([one for one in found if one is not None and not _was_survived(one, stop)])
+
+    def _stops(self, stopped: Sequence[SeenPod], kept: FirstFault | None) -> list[FirstFault]:
+        """Return the stops of pods that can be the first fault."""
+        first = None if kept is None or faults.is_stop(kept) else kept
+        stopping = [
+            pod
+            for pod in stopped
+            if first is None or pod.disrupted_at is not None or _was_survived(first, pod.removed_at)
+        ]
+        found = (faults.stop_of(tree) for pod in stopping[:PER_ATTEMPT] if (tree := self.pods.tree(pod)) is not None)
+        return [fault for fault in found if fault is not None]
 
     def is_settled(self, key: Key) -> bool:
         """Return whether nothing that was judged of a TrainJob would be judged better a moment later."""
@@ -135,17 +156,16 @@ def _is_same_end(one: FirstFault, other: FirstFault) -> bool:
     return (one.pod, one.container, one.restart, one.time) == (other.pod, other.container, other.restart, other.time)
 
 
-def _counts(pod: SeenPod) -> bool:
-    """Return whether a pod ended badly by itself: one that is being removed was told to stop.
-
-    Unless it had ended before, or is removed for what happened to its machine.
-    """
-    if not pod.is_damaged:
+def _was_survived(fault: FirstFault, stop: datetime | None) -> bool:
+    """Return whether the attempt continued after a fault, in restarted containers or pods, until a pod was stopped."""
+    if stop is None or fault.time is None or faults.is_stop(fault):
         return False
-    removed = pod.removed_at
-    if removed is None or pod.holds("DisruptionTarget"):
-        return True
-    return any(end < removed for end in pod.bad_ends)
+    return stop - fault.time > SURVIVED
+
+
+def _counts(pod: SeenPod) -> bool:
+    """Return whether a pod ended badly by itself, and not because it was stopped."""
+    return pod.is_damaged and not pod.is_stopped
 
 
 def _moment(pod: SeenPod) -> tuple[datetime, str]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from trainplane.api import names
+from trainplane.api import tree as trees
 from trainplane.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from trainplane.kube.expectations import Expectations
 from trainplane.lifecycle import events
@@ -28,6 +29,7 @@ from trainplane.operator.adoption import is_elsewhere, is_patched_since, with_fi
 from trainplane.operator.apply import ApplyCache, applied_at, would_change
 from trainplane.operator.budget import Budget
 from trainplane.operator.errors import BehindError, BudgetError, OperatorError
+from trainplane.operator.recreation import recreate
 from trainplane.operator.situation import Situation
 from trainplane.render.errors import RenderError
 from trainplane.render.plugins.cache import Cache
@@ -160,6 +162,30 @@ class Objects:
             return  # gone, or another of its name has come
         self._writes.note(here.key, written.metadata.resource_version)
 
+    async def max_restarts(self, here: Situation) -> int:
+        """Return how often faults of a TrainJob are restarted, by the runtime that it began with."""
+        runtime = await self.learn(here)
+        return 0 if runtime is None else runtime.view.spec.max_restarts
+
+    async def delete_outdated(self, here: Situation) -> None:
+        """Delete a JobSet of an earlier attempt, and its pods before it: another one of its name is created then.
+
+        Raises:
+            BehindError: it is not as it was mirrored.
+        """
+        jobset = here.jobset
+        if jobset is None or jobset.meta.deletion_timestamp is not None:
+            return
+        await self.mirrors.check_train_job(here)
+        live = await self.mirrors.live(here.key, jobset)
+        restarts = jobset.attempt - jobset.status.restarts + (trees.number(live, "status", "restarts") or 0)
+        if restarts >= here.job.view.status.restarts:
+            raise BehindError(f"JobSet {here.key} is not as it was mirrored")
+        try:
+            await self.writer.delete(JOB_SETS, here.key, jobset.meta.uid, last=True)
+        except (NotFoundError, ConflictError):
+            return  # it is gone, or another one of its name exists; the mirror will show it
+
     def _render(self, here: Situation, runtime: Runtime) -> Rendering:
         """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have.
 
@@ -173,7 +199,9 @@ class Objects:
             has = jobset.reports, jobset.has_master, jobset.has_cache, bool(jobset.sender)
             pipeline = self._pipelines[has]
         with Budget(f"TrainJob {here.key}"):
-            return pipeline.render(here.job, runtime, begins=jobset is None)
+            rendering = pipeline.render(here.job, runtime, begins=jobset is None)
+        recreate(rendering.jobset.tree, here.restarts_before)
+        return rendering
 
     def _settle(self, here: Situation, jobset: Meta) -> None:
         restarts = 0 if here.jobset is None else here.jobset.status.restarts

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import msgspec
 
 from trainplane.api import names
-from trainplane.api.podindex import PodIndex, as_number, read_index
+from trainplane.api.moments import read_moment
+from trainplane.api.podindex import PodIndex, attempt, read_index
 from trainplane.explain.pods import GIVEN_UP
 from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.projection import Index, Projection
@@ -37,6 +38,10 @@ Training: TypeAlias = Literal["running", "succeeded", "failed"]
 NEWS_SECONDS: Final = 1.0
 """How long news of pods that are well may wait for more of the same TrainJob: a hundred pods start within a second."""
 
+STOPPED_SECONDS: Final = 0.2
+"""How long a pod that was stopped may wait for others: its object is deleted a second or two after it has ended, and a
+suspended TrainJob stops all its pods at once."""
+
 _MESSAGE: Final = 1024
 """Letters of a message that are kept; the kubelet itself cuts at 4096."""
 _OUTPUT: Final = 4096
@@ -52,6 +57,7 @@ _LABELS: Final = frozenset(
         names.LABEL_REPLICATED_JOB,
         names.LABEL_JOB_INDEX,
         names.LABEL_RESTART_ATTEMPT,
+        names.LABEL_RESTARTS,
         names.ANNOTATION_COMPLETION_INDEX,
     }
 )
@@ -182,8 +188,8 @@ class SeenPod(_Part, frozen=True):
 
     @property
     def attempt(self) -> int:
-        """How often the JobSet had been restarted when it was made."""
-        return as_number(self.metadata.labels.get(names.LABEL_RESTART_ATTEMPT))
+        """How often the TrainJob had been restarted when the pod was created."""
+        return attempt(self.metadata.labels)
 
     @property
     def place(self) -> PodIndex:
@@ -254,6 +260,35 @@ class SeenPod(_Part, frozen=True):
             for state in (one.last_state, one.state)
             if state.terminated is not None and state.terminated.exit_code != 0
         ]
+
+    @property
+    def disrupted_at(self) -> datetime | None:
+        """When it was drained, preempted, evicted, or lost with its node; None if it was not."""
+        for one in self.status.conditions:
+            if one.type == "DisruptionTarget" and one.holds:
+                return read_moment(one.last_transition_time) or _LONG_AGO
+        return None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was disrupted or deleted before it ended by itself."""
+        stops = [moment for moment in (self.disrupted_at, self.removed_at) if moment is not None]
+        if not stops:
+            return False
+        ends = self.bad_ends or ([self.done_at] if self.done_at is not None else [])
+        return not ends or min(stops) <= min(ends)
+
+    @property
+    def created_at(self) -> datetime:
+        """When it was created."""
+        return read_moment(self.metadata.creation_timestamp) or _LONG_AGO
+
+    @property
+    def done_at(self) -> datetime | None:
+        """When the last container of a pod that succeeded ended."""
+        ends = [one.state.terminated for one in self.status.container_statuses]
+        times = [end.finished_at for end in ends if end is not None and end.finished_at is not None]
+        return max(times) if times and self.is_done else None
 
     @property
     def removed_at(self) -> datetime | None:
@@ -421,5 +456,9 @@ def news(change: Change) -> tuple[Key, float] | None:
     if entry is None or not entry.indexed[0]:
         return None
     namespace, _, name = entry.indexed[0][0].partition("/")
-    damaged = new is not None and new.decode(SeenPod).is_damaged
-    return Key(namespace, name), 0.0 if damaged else NEWS_SECONDS
+    pod = None if new is None else new.decode(SeenPod)
+    if pod is None:
+        return Key(namespace, name), NEWS_SECONDS
+    if pod.is_damaged:
+        return Key(namespace, name), 0.0
+    return Key(namespace, name), STOPPED_SECONDS if pod.is_stopped else NEWS_SECONDS

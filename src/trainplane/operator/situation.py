@@ -40,6 +40,13 @@ class Situation:
         return self.job.view.metadata
 
     @property
+    def restarts_before(self) -> int:
+        """How often the TrainJob was restarted before its JobSet was created, or before the one that is created now."""
+        if self.jobset is None:
+            return self.job.view.status.restarts
+        return self.jobset.attempt - self.jobset.status.restarts
+
+    @property
     def needs_mending(self) -> bool:
         """Whether something that it has beside its JobSet is to be put right, or looked at."""
         return bool(self.lost) or self.awaits_keys

@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 
-ADDED: Final = frozenset({"runtimeDigest", "phase", "reason", "nodesReady", "firstFault", "timeline"})
+ADDED: Final = frozenset(
+    {
+        "runtimeDigest",
+        "phase",
+        "reason",
+        "nodesReady",
+        "firstFault",
+        "restarts",
+        "restartsCountTowardsMax",
+        "timeline",
+    }
+)
 """Fields that the reference's CRD does not know, and drops."""
 
 
@@ -54,7 +65,7 @@ def patience(before: TrainJob, after: TrainJobStatus) -> float:
     now, queued = before.status, names.LABEL_QUEUE in before.metadata.labels
     if is_finished(now.conditions):
         return 0.0  # there is nothing more to come that it could go with
-    if now.first_fault != after.first_fault or _stops(now) != _stops(after):
+    if now.first_fault != after.first_fault or _stops(now) != _stops(after) or now.restarts != after.restarts:
         return 0.0
     if queued and has_pods(after.jobs_status) and not has_pods(now.jobs_status):
         return 0.0
@@ -111,6 +122,8 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
             ("phase", old.phase, after.phase),
             ("reason", old.reason, after.reason),
             ("nodesReady", old.nodes_ready, after.nodes_ready),
+            ("restarts", old.restarts, after.restarts),
+            ("restartsCountTowardsMax", old.restarts_count_towards_max, after.restarts_count_towards_max),
         )
         if was != now
     }

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003 msgspec reads annotations as it runs
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from trainplane.api import document, names
 from trainplane.api.meta import Condition  # noqa: TC001 msgspec reads annotations as it runs
+from trainplane.api.podindex import as_number
 from trainplane.api.trainjob import TrainJob
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.store import Store
@@ -126,6 +127,20 @@ class SeenJobSet:
     """Whether its pods mount Secrets of its own."""
     has_others: bool = False
     """Whether its pods need ConfigMaps of its own, a group or a Service."""
+    targets: frozenset[str] = frozenset()
+    """The replicated jobs that must succeed for it to complete; empty if all must."""
+    deletes_pods: bool = False
+    """Whether a policy of its Jobs deletes running pods: a deadline, or a success policy that some pods satisfy."""
+
+    @property
+    def attempt(self) -> int:
+        """How often the TrainJob was restarted before the present attempt."""
+        before = as_number(self.meta.labels.get(names.LABEL_RESTARTS))
+        return min(before + self.status.restarts, 2**31 - 1)
+
+    def must_succeed(self, step: str) -> bool:
+        """Return whether the JobSet completes only if a replicated job succeeds."""
+        return not self.targets or step in self.targets
 
     @property
     def is_active(self) -> bool:
@@ -175,8 +190,10 @@ class _PodTemplate(msgspec.Struct, frozen=True):
     spec: _PodSpec = _PodSpec()
 
 
-class _BatchSpec(msgspec.Struct, frozen=True):
+class _BatchSpec(msgspec.Struct, frozen=True, rename="camel"):
     parallelism: int | None = None
+    active_deadline_seconds: int | None = None
+    success_policy: dict[str, Any] | None = None
     template: _PodTemplate = _PodTemplate()
 
 
@@ -199,10 +216,16 @@ class _ReplicatedJob(msgspec.Struct, frozen=True):
         return (1 if replicas is None else replicas) * (1 if parallelism is None else parallelism)
 
 
+class _SuccessPolicy(msgspec.Struct, frozen=True, rename="camel"):
+    operator: str = "All"
+    target_replicated_jobs: list[str] | None = None
+
+
 class _Held(msgspec.Struct, frozen=True, rename="camel"):
     suspend: bool | None = None
     ttl_seconds_after_finished: int | None = None
     replicated_jobs: list[_ReplicatedJob] = []
+    success_policy: _SuccessPolicy | None = None
 
 
 class _JobSetMeta(msgspec.Struct, frozen=True):
@@ -261,6 +284,18 @@ def _has_others(jobset: _Spec) -> tuple[str, ...]:
     return ("yes",) if has_maps or has_group or _HAS_CACHE.values(jobset) else ()
 
 
+def _targets(jobset: _Spec) -> tuple[str, ...]:
+    policy = jobset.spec.success_policy
+    return tuple(policy.target_replicated_jobs or ()) if policy is not None else ()
+
+
+def _deletes_pods(jobset: _Spec) -> tuple[str, ...]:
+    policy = jobset.spec.success_policy
+    jobs = [job.template.spec for job in jobset.spec.replicated_jobs]
+    ends = any(job.active_deadline_seconds is not None or job.success_policy is not None for job in jobs)
+    return ("yes",) if ends or (policy is not None and policy.operator == "Any") else ()
+
+
 _SENDER: Final = Index(_Spec, _sender)
 _REPORTS: Final = Index(_Spec, _reports)
 _HAS_MASTER: Final = Index(_Spec, _knows(names.MASTER_ADDR))
@@ -278,6 +313,8 @@ def _job_sets() -> Store:
         "sender": _SENDER,
         "keys": Index(_Spec, _has_keys),
         "others": Index(_Spec, _has_others),
+        "targets": Index(_Spec, _targets),
+        "deletes": Index(_Spec, _deletes_pods),
     }
     return Store(JOB_SETS, _JOB_SET_FIELDS, indexes)
 
@@ -405,7 +442,7 @@ class Stores:
         if entry is None:
             return None
         seen = entry.decode(JobSet)
-        suspended, expires, trainers, reports, master, cache, sender, keys, others = entry.indexed
+        suspended, expires, trainers, reports, master, cache, sender, keys, others, targets, deletes = entry.indexed
         return SeenJobSet(
             seen.metadata,
             seen.status,
@@ -418,4 +455,6 @@ class Stores:
             sender=sender[0] if sender else "",
             has_keys=bool(keys),
             has_others=bool(others),
+            targets=frozenset(targets),
+            deletes_pods=bool(deletes),
         )

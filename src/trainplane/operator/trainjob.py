@@ -17,9 +17,11 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from trainplane.api import names
 from trainplane.api.errors import DecodeError
-from trainplane.api.meta import ObjectMeta
+from trainplane.api.meta import ObjectMeta, is_true
 from trainplane.explain import faults
 from trainplane.kube.controller import DONE, Failed, RequeueAfter, Terminal
 from trainplane.kube.errors import ConflictError, KubeError, NotFoundError
@@ -29,7 +31,7 @@ from trainplane.kube.resource import Key
 from trainplane.lifecycle import deadline, events
 from trainplane.lifecycle.conditions import is_finished, is_stopped
 from trainplane.lifecycle.status import fail, observe, ready_jobs
-from trainplane.operator import status
+from trainplane.operator import recovery, status
 from trainplane.operator.adoption import check_owner
 from trainplane.operator.after import After
 from trainplane.operator.chronicle import Chronicle
@@ -148,14 +150,15 @@ class TrainJobReconciler:
     async def _reconcile(self, key: Key, job: Document[TrainJob]) -> Result:
         now = self.clock.now()
         jobset, trouble = self._jobset_of(key, job.view.metadata)
+        if jobset is not None and recovery.is_outdated(job.view, jobset):
+            return await self._restart(key, job, jobset, now)
         seen = self._witness.look(key, jobset)
-        observed = observe(job.view, jobset.status if jobset else None, now)
-        ends = is_finished(observed.conditions) and not is_finished(job.view.status.conditions)
-        if ends and jobset is not None and not await self._mirrors.confirms_end(key, jobset):
-            return RequeueAfter(CATCH_UP_SECONDS)
-        after = await self._witness.testify(key, job.view, observed, seen)
-        if after is None:
-            return RequeueAfter(EARLY_SECONDS)
+        after = await self._observe(key, job.view, jobset, seen, now)
+        if isinstance(after, RequeueAfter):
+            return after
+        restart = await self._next_attempt(key, job, after, jobset, seen)
+        if restart is not None:
+            return await self._decide_restart(key, job, restart, after, now)
         after = await self._outputs.end(job.view, after, jobset, seen.pods, now)
         self._tell_scheduled(key, job.view, after, seen)
         after, left = self._doom(job.view, after, now)
@@ -166,13 +169,7 @@ class TrainJobReconciler:
             if jobset is not None and not (here.digest or is_finished(job.view.status.conditions)):
                 await self._objects.learn(here)
         elif trouble is None and job.view.metadata.deletion_timestamp is None:
-            try:
-                news = await self._objects.ensure(here)
-                self._record(job.view.metadata, (news,) if news else ())
-            except TerminalError as error:
-                after = fail(after, error.reason, str(error), now)
-            except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
-                trouble = error
+            after, trouble = await self._ensure(here, after, now)
         hindered = trouble is not None and not isinstance(trouble, EarlierSelfError | BehindError)
         after = with_phase(job.view, after, seen, names.EVENT_CREATION_FAILED if hindered else "")
         after = status.record(after, here.digest, at_once=trouble is not None)
@@ -185,6 +182,78 @@ class TrainJobReconciler:
         if trouble is not None:
             return self._outcome(job.view.metadata, trouble, left)
         return _again(left, later, here.later) if caught_up else _again(CATCH_UP_SECONDS)
+
+    async def _ensure(
+        self, here: Situation, after: TrainJobStatus, now: datetime
+    ) -> tuple[TrainJobStatus, Exception | None]:
+        """Apply the objects; return the status, Failed if they can never exist, and an error to raise later if any."""
+        try:
+            news = await self._objects.ensure(here)
+        except TerminalError as error:
+            return fail(after, error.reason, str(error), now), None
+        except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
+            return after, error
+        self._record(here.meta, (news,) if news else ())
+        return after, None
+
+    async def _observe(
+        self, key: Key, job: TrainJob, jobset: SeenJobSet | None, seen: Sighting, now: datetime
+    ) -> TrainJobStatus | RequeueAfter:
+        """Return the status by JobSet and pods, or when to look again if these are not caught up."""
+        observed = observe(job, jobset.status if jobset else None, now)
+        ends = is_finished(observed.conditions) and not is_finished(job.status.conditions)
+        if ends and jobset is not None and not await self._mirrors.confirms_end(key, jobset):
+            return RequeueAfter(CATCH_UP_SECONDS)
+        after = await self._witness.testify(key, job, observed, seen)
+        if after is None:
+            return RequeueAfter(EARLY_SECONDS)
+        if jobset is None or is_finished(job.status.conditions):
+            return after
+        return msgspec.structs.replace(after, restarts=max(after.restarts, jobset.attempt))
+
+    async def _next_attempt(
+        self, key: Key, job: Document[TrainJob], after: TrainJobStatus, jobset: SeenJobSet | None, seen: Sighting
+    ) -> recovery.Restart | None:
+        """Return the restart that follows from the end of the present attempt, if it has ended and one follows.
+
+        Where the CRD drops `status.restarts`, nothing could be decided by it, and a TrainJob ends as its JobSet does.
+        """
+        if jobset is None or self._prunes or is_finished(job.view.status.conditions):
+            return None
+        restart = recovery.after_disruption(job.view, after, jobset, seen)
+        if restart is not None or not is_true(after.conditions, names.FAILED):
+            return restart
+        limit = await self._objects.max_restarts(self._objects.meet(key, job, jobset))
+        return recovery.after_fault(job.view, after, jobset, seen, limit)
+
+    async def _decide_restart(
+        self, key: Key, job: Document[TrainJob], restart: recovery.Restart, after: TrainJobStatus, now: datetime
+    ) -> Result:
+        """Write that a TrainJob restarts; its JobSet is deleted once the mirror shows that."""
+        after = recovery.restarted(after, restart)
+        after, left = self._doom(job.view, after, now)
+        after = with_phase(job.view, after, Sighting(restarts=after.restarts))
+        after = self.chronicle.tell(key, job.view, after, Sighting())
+        if not await self._write_status(key, job.view, after, now):
+            return _again(CATCH_UP_SECONDS)
+        if not is_finished(after.conditions):
+            self._record(job.view.metadata, (events.restarting(after.restarts, restart.reason),))
+        return _again(CATCH_UP_SECONDS, left)
+
+    async def _restart(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet, now: datetime) -> Result:
+        """Delete the JobSet of an earlier attempt; the present one gets its own when that is gone."""
+        observed = observe(job.view, msgspec.structs.replace(jobset.status, conditions=None), now)
+        after, left = self._doom(job.view, observed, now)
+        after = with_phase(job.view, after, Sighting(restarts=after.restarts))
+        trouble: Exception | None = None
+        try:
+            await self._objects.delete_outdated(self._objects.meet(key, job, jobset))
+        except Exception as error:  # noqa: BLE001 the status is written all the same, then this is raised
+            trouble = error
+        caught_up = await self._write_status(key, job.view, self.chronicle.tell(key, job.view, after, Sighting()), now)
+        if trouble is not None:
+            return self._outcome(job.view.metadata, trouble, left)
+        return _again(left) if caught_up else _again(CATCH_UP_SECONDS)
 
     async def _let_queue(self, key: Key, job: TrainJob) -> None:
         """Let a TrainJob that waited for another into its queue, if it may by now; the write is then pending."""

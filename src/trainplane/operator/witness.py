@@ -7,29 +7,35 @@ read when it happens and kept in the status, and the Failed condition says it; w
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from trainplane.api import names
-from trainplane.api.meta import is_true
+from trainplane.api.meta import find, is_true
+from trainplane.api.moments import read_moment
 from trainplane.explain import faults
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.phase import PENDING, QUEUED, SUSPENDED, Phase, PodCounts, phase_of
 from trainplane.lifecycle.timeline import Attempt
+from trainplane.operator.evidence import SURVIVED, Evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
     from trainplane.kube.clock import Clock
     from trainplane.kube.resource import Key
-    from trainplane.operator.evidence import Evidence
     from trainplane.operator.pods import PodMirror, SeenPod
     from trainplane.operator.stores import SeenJobSet
 
 LATE_SECONDS: Final = 3.0
 """How long after its JobSet a TrainJob may fail, if no pod tells why yet: the watch of pods may be behind JobSets'."""
+
+RESUME_TOLERANCE: Final = timedelta(seconds=1)
+"""How much later than its pods a JobSet can say that it was resumed: times are in whole seconds."""
 
 _PREPARING: Final = frozenset({names.JOB_DATASET, names.JOB_MODEL})
 
@@ -44,6 +50,22 @@ class Sighting:
     """Those of the JobSet's present attempt."""
     goes: bool = False
     """Whether the JobSet may be gone soon: then its end is told at once, or the training would run again."""
+    recent: Sequence[SeenPod] = ()
+    """The pods that were created since the last resume: a suspension stopped the others."""
+    stopped: Sequence[SeenPod] = ()
+    """Recent pods that were stopped from outside: disrupted, or deleted by a user."""
+    unfinished: Sequence[SeenPod] = ()
+    """Pods that exited with 0 because they were stopped, and whose success the JobSet needs."""
+
+    @property
+    def was_suspended(self) -> bool:
+        """Whether pods failed only because they were suspended."""
+        return not any(pod.is_damaged for pod in self.recent) and any(pod.is_damaged for pod in self.pods)
+
+    @property
+    def began(self) -> datetime | None:
+        """When the first pod was created."""
+        return read_moment(min((pod.metadata.creation_timestamp or "" for pod in self.recent), default=""))
 
     def attempt(self, *, with_pods: bool) -> Attempt:
         """Return the pods as a timeline looks at them, if it does; of those that took another's place, the living."""
@@ -72,30 +94,39 @@ class Witness:
         """Return how the pods of a JobSet's present attempt are doing."""
         if jobset is None:
             return Sighting()
-        restarts = jobset.status.restarts
-        pods = [pod for pod in self.pods.of(key, jobset.meta.uid) if pod.attempt == restarts]
+        pods = [pod for pod in self.pods.of(key, jobset.meta.uid) if pod.attempt == jobset.attempt]
         goes = jobset.expires or jobset.meta.deletion_timestamp is not None
-        return Sighting(_count(pods, jobset.trainers), restarts, pods, goes)
+        resumed = _resumed_at(jobset)
+        recent = pods if resumed is None else [pod for pod in pods if pod.created_at + RESUME_TOLERANCE >= resumed]
+        return Sighting(
+            _count(pods, jobset.trainers),
+            jobset.attempt,
+            pods,
+            goes,
+            recent,
+            [] if jobset.suspended else stopped_pods(recent, jobset, goes=goes),
+            unfinished_pods(pods, jobset, goes=goes),
+        )
 
     async def testify(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus | None:
         """Return the status with what went wrong first, and why it failed if it did; None if that may still come."""
         after = await self._with_fault(key, job, after, seen)
-        if not seen.goes and self._is_early(key, job.status, after, seen.restarts):
+        if not (seen.goes or job.spec.suspend) and self._is_early(key, job.status, after, seen.restarts):
             return None
         return _with_cause(job.status, after, seen.restarts)
 
     async def _with_fault(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus:
         """Return the status with what went wrong first.
 
-        Pods that are stopped on purpose ended as they should, unless the JobSet had failed before it heard of that.
+        Pods of a suspended TrainJob are stopped on purpose: however they end, that is no fault.
         """
         if is_finished(job.status.conditions):
             return after
-        if job.spec.suspend and not is_true(after.conditions, names.FAILED):
+        if job.spec.suspend:
             return msgspec.structs.replace(after, first_fault=None)
         kept = after.first_fault
         fault = await self.evidence.first_fault(
-            key, seen.pods, kept if kept is not None and kept.restart == seen.restarts else None
+            key, seen.recent, seen.stopped, kept if kept is not None and kept.restart == seen.restarts else None
         )
         return after if fault is None else msgspec.structs.replace(after, first_fault=fault)
 
@@ -113,6 +144,54 @@ class Witness:
         """Forget a TrainJob that is finished or gone."""
         self.evidence.forget(key)
         self._failing.pop(key, None)
+
+
+def stopped_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> list[SeenPod]:
+    """Return the pods that were stopped from outside.
+
+    The condition DisruptionTarget is certain. A deletion alone may also come from the Job controller: soon after a pod
+    has failed, past a deadline, or when a success policy is satisfied.
+    """
+    stopped = [pod for pod in pods if pod.is_stopped]
+    ends = [end for pod in pods if stopped and not pod.is_stopped for end in pod.bad_ends]
+    return [
+        pod
+        for pod in stopped
+        if pod.disrupted_at is not None
+        or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends))
+    ]
+
+
+def _follows(removed: datetime | None, ends: Sequence[datetime]) -> bool:
+    """Return whether a pod was deleted soon after another one had failed."""
+    return removed is not None and any(end < removed <= end + SURVIVED for end in ends)
+
+
+def unfinished_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> list[SeenPod]:
+    """Return the pods that exited with 0 because they were stopped, and whose success the JobSet needs."""
+    places = {pod.place for pod in pods if not (pod.is_stopped or pod.removed_at is not None)}
+    return [
+        pod
+        for pod in pods
+        if pod.is_done
+        and pod.is_stopped
+        and jobset.must_succeed(pod.step)
+        and pod.place not in places  # another pod has taken its place
+        and (pod.disrupted_at is not None or _is_by_user(pod, pods, jobset, goes=goes))
+    ]
+
+
+def _is_by_user(pod: SeenPod, pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> bool:
+    """Return whether no controller deletes such a pod of a JobSet that has not ended."""
+    if goes or jobset.deletes_pods:
+        return False
+    return jobset.must_succeed(pod.step) or not any(one.is_done and jobset.must_succeed(one.step) for one in pods)
+
+
+def _resumed_at(jobset: SeenJobSet) -> datetime | None:
+    """Return when a JobSet was last resumed; None if it never was, or is suspended."""
+    suspended = find(jobset.status.conditions or (), names.SUSPENDED)
+    return None if suspended is None or suspended.status == "True" else suspended.last_transition_time
 
 
 def _with_cause(before: TrainJobStatus, after: TrainJobStatus, restarts: int) -> TrainJobStatus:

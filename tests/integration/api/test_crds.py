@@ -31,7 +31,7 @@ OLDER_FIELDS = {
 }
 """Fields of v2.0 and v2.1 that v2.3 does not have and we do."""
 
-ADDED_FIELDS = {f"status.{name}" for name in ADDED}
+ADDED_FIELDS = {f"status.{name}" for name in ADDED} | {"spec.runPolicy"}
 """Fields that no release of the reference has."""
 
 OTHER_DIFFERENCES = {

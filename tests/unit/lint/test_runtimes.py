@@ -273,6 +273,15 @@ class TestMeaning:
             ),
         ]
 
+    def test_run_policy_with_max_restarts_is_accepted(self) -> None:
+        policy = "  runPolicy:\n    failurePolicy:\n      maxRestarts: 10\n"
+        assert changed(("  template:\n    spec:\n      repl", f"{policy}  template:\n    spec:\n      repl")) == []
+
+    def test_run_policy_with_negative_max_restarts_is_refused(self) -> None:
+        policy = "  runPolicy:\n    failurePolicy:\n      maxRestarts: -1\n"
+        (remark,) = changed(("  template:\n    spec:\n      repl", f"{policy}  template:\n    spec:\n      repl"))
+        assert remark.startswith("line 15: error: spec.runPolicy.failurePolicy.maxRestarts: ")
+
     def test_volumes_that_are_not_there(self) -> None:
         mount = "image: torch\n                      volumeMounts: [{name: data, mountPath: /data}]"
         assert changed(("image: torch", mount)) == [

@@ -172,25 +172,24 @@ async def test_without_the_right_to_read_logs_the_exit_code_still_tells() -> Non
     assert status(world)["firstFault"]["reason"] == "OOMKilled"
 
 
-async def test_pods_that_are_told_to_stop_are_no_fault() -> None:
+async def test_pod_deleted_by_a_user_counts_by_its_deletion_and_not_by_its_exit_code() -> None:
     world = await started()
     going = {"deletionTimestamp": "2026-01-01T00:04:30Z", "deletionGracePeriodSeconds": 30}
-    world.pod_says(0, phase="Failed", exit_code=143, meta=going, ended="2026-01-01T00:04:01Z")
+    name = world.pod_says(0, phase="Failed", exit_code=137, meta=going, ended="2026-01-01T00:04:01Z")
     await world.settle()
-    assert "firstFault" not in status(world)
+    kept = status(world)["firstFault"]
+    assert (kept["cause"], kept["pod"], kept.get("exitCode")) == ("PodDeleted", name, None)
 
 
-async def test_a_pod_that_is_given_up_with_its_node_is_one_though_its_kubelet_says_no_more() -> None:
+async def test_pod_lost_with_its_node_is_the_first_fault_though_its_kubelet_reports_no_end() -> None:
     """Found by taking a node away: the Job gives the pod up, and nothing was kept of it."""
     world = await started()
     going = {"deletionTimestamp": "2026-01-01T00:04:30Z", "deletionGracePeriodSeconds": 30}
     target = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "message": "a taint"}
     name = world.pod_says(0, meta=going, conditions=[target])
-    failed(world)
     await world.settle()
     kept = status(world)["firstFault"]
     assert (kept["cause"], kept["pod"], kept["node"]) == ("NodeLost", name, "machine-1")
-    assert "was lost with its node" in message(world)
 
 
 async def test_a_pod_that_had_failed_before_it_was_told_to_stop_is_one() -> None:
@@ -210,17 +209,6 @@ async def test_pods_of_a_suspended_job_are_no_fault_and_the_former_one_is_forgot
     await world.settle()
     assert "firstFault" not in status(world)
     assert status(world)["phase"] == "Suspended"
-
-
-async def test_what_failed_before_it_heard_that_it_is_suspended_keeps_its_fault() -> None:
-    world = await started()
-    world.pod_says(0, phase="Failed", exit_code=1)
-    await world.settle()
-    world.edit(suspend=True)
-    world.jobset_says(counts(failed=1), conditions=(BROKEN,))
-    await world.settle()
-    assert ("Failed", "True", BROKEN["reason"]) in world.conditions()
-    assert status(world)["firstFault"]["exitCode"] == 1
 
 
 async def test_a_pod_that_only_says_it_is_ours_tells_nothing() -> None:

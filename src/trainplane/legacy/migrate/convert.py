@@ -32,7 +32,7 @@ from trainplane.legacy.migrate.older import migrate_older
 from trainplane.legacy.migrate.outcome import Migration, RefusedError
 from trainplane.legacy.migrate.pods import pods_of_job
 from trainplane.legacy.migrate.proof import judge_form, proven
-from trainplane.legacy.migrate.roles import roles_of
+from trainplane.legacy.migrate.roles import max_restarts, roles_of
 from trainplane.legacy.migrate.shipped import FRAMEWORKS, shipped_name
 from trainplane.legacy.migrate.tensorflow import take_tensorflow
 from trainplane.legacy.mpi.conversion import converted
@@ -121,6 +121,7 @@ def _draft(kind: Kind, source: Tree, gang: str) -> Draft:
     spec = trees.fields(source, "spec")
     roles = roles_of(kind, source, draft)
     backoff = trees.number(spec, "runPolicy", "backoffLimit")
+    draft.max_restarts = max_restarts(roles, backoff)
     if kind is kinds.MPI:
         take_mpi(spec, roles, draft, backoff=backoff)
     elif kind is kinds.TENSORFLOW:

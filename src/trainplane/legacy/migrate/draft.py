@@ -9,6 +9,7 @@ from trainplane.api import names
 from trainplane.api import tree as trees
 from trainplane.api.objectname import is_object_name
 from trainplane.legacy.migrate.outcome import Note, RefusedError
+from trainplane.legacy.migrate.shipped import run_policy
 from trainplane.render.findings import Finding
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Draft:
     """mlPolicy."""
     gang: Tree = field(default_factory=dict)
     """podGroupPolicy."""
+    max_restarts: int = 0
+    """`runPolicy.failurePolicy.maxRestarts` of the runtime."""
     template: Tree = field(default_factory=dict)
     """Labels and annotations of the JobSet."""
     jobset: Tree = field(default_factory=dict)
@@ -107,6 +110,8 @@ class Draft:
         spec: Tree = {"mlPolicy": self.policy, "template": template}
         if self.gang:
             spec["podGroupPolicy"] = self.gang
+        if self.max_restarts:
+            spec["runPolicy"] = run_policy(self.max_restarts)
         if not self.namespace:
             del metadata["namespace"]
         return {"apiVersion": names.API_VERSION, "kind": names.TRAINING_RUNTIME, "metadata": metadata, "spec": spec}

@@ -15,7 +15,7 @@ from trainplane.api.legacy import names as old
 from trainplane.legacy.migrate.outcome import RefusedError
 from trainplane.legacy.migrate.pods import FIELD_GLOBAL_INDEX, FIELD_JOBSET_NAME
 from trainplane.legacy.migrate.roles import lift, lifted, patch_of, port_of, replicated_job, with_variables
-from trainplane.legacy.migrate.shipped import PATIENT
+from trainplane.legacy.migrate.shipped import MAX_RESTARTS, PATIENT
 from trainplane.legacy.migrate.variables import Meeting, variables_of
 from trainplane.render.findings import Finding
 
@@ -90,11 +90,12 @@ def settle(draft: Draft) -> None:
             draft.trainer.pop("image", None)
         return
     text = (
-        f"{draft.shipped}, a shipped ClusterTrainingRuntime, fits: there, pods that lost their machine start again, "
-        "all of them, up to three times; nodes meet on port 29500; the end of the log is the termination message"
+        f"the shipped ClusterTrainingRuntime {draft.shipped} fits. It restarts all pods after a disruption, and up to "
+        f"{MAX_RESTARTS} times after a fault. To end the TrainJob at the first fault, copy the runtime without its "
+        "runPolicy. Nodes meet on port 29500. The end of the log is the termination message"
     )
     if draft.framework in PATIENT:
-        text += "; a pod that fails is tried once more"
+        text += ". A pod that fails is replaced once"
     draft.note("spec", "changed", text, alters={"terminationMessagePolicy", "ports"})
 
 

@@ -1,12 +1,15 @@
 """The replicas of an older job, read: how many pods of which template, and what happens when one ends badly.
 
 What a pod template says goes into a runtime as it stands; only the container that trains takes the name that TrainJobs
-know it by. Restart policies become what a Job does with its pods:
+know it by. Each restart policy becomes what a Job does with its pods:
 
-    Never        a pod that fails ends the job
-    OnFailure    its containers start again where they are
-    Always       the same: a Job's pod that ended well stays ended
-    ExitCode     another pod of the same name for exit codes from 128 on; others end the job
+    Never        A failed pod fails the job. `runPolicy` allows no restart after a fault.
+    OnFailure    The kubelet restarts the containers in place, up to runPolicy.backoffLimit.
+    Always       The same. A pod of a Job that succeeded is not restarted.
+    ExitCode     A pod that exits with 128 or more is replaced. An exit code from 1 to 127 fails the job.
+
+A disruption never ends a migrated job. With ExitCode, the Job replaces a disrupted pod. With each policy, the operator
+restarts all pods if a Job fails because a pod was stopped (`trainplane.operator.recovery`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ WITHOUT_END: Final = 2**31 - 1
 """How often a Job's pods may fail if nobody says how often."""
 _PERMANENT: Final = list(range(1, 128))
 """Exit codes that the policy ExitCode takes for final."""
+_DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True"}
+_IN_PLACE: Final = frozenset({old.RESTART_ALWAYS, old.RESTART_ON_FAILURE})
+"""Policies by which the kubelet restarts containers in place."""
 _TRAINER_FIELDS: Final = ("image", "command", "args", "env", "resources")
 _PATCHED: Final = frozenset(PodSpecPatch.__struct_encode_fields__) - {"containers", "initContainers"}
 _PATCHED_CONTAINER: Final = frozenset({"volumeMounts", "securityContext"})
@@ -103,14 +109,24 @@ def replicated_job(
         if container.get("name") == role.container.get("name"):
             container["name"] = names.CONTAINER_NODE
     job: Tree = _restarting(role, draft, backoff) | {"parallelism": pods, "completions": pods}
-    pod["restartPolicy"] = (
-        old.RESTART_ON_FAILURE if role.restart in {old.RESTART_ALWAYS, old.RESTART_ON_FAILURE} else old.RESTART_NEVER
-    )
+    pod["restartPolicy"] = old.RESTART_ON_FAILURE if role.restart in _IN_PLACE else old.RESTART_NEVER
     job["template"] = {"metadata": role.pod_metadata, "spec": pod} if role.pod_metadata else {"spec": pod}
     template: Tree = {"spec": job}
     if trains:
         template = {"metadata": {"labels": {names.LABEL_ANCESTOR: names.ANCESTOR_TRAINER}}, **template}
     return {"name": name, "replicas": replicas, "template": template}
+
+
+def max_restarts(roles: list[Role], backoff: int | None) -> int:
+    """Return how often the operator may restart all pods of a migrated job after a fault.
+
+    The policies OnFailure and Always promised `runPolicy.backoffLimit` restarts, and a deleted pod did not count. A Job
+    counts deleted pods, and a podFailurePolicy can't exempt them if restartPolicy is OnFailure. With the same number of
+    restarts by the operator, disruptions that use up a Job's backoffLimit don't end the TrainJob.
+
+    With Never and ExitCode, a fault that fails a Job is final. Without a backoffLimit, no Job fails.
+    """
+    return (backoff or 0) if all(role.restart in _IN_PLACE for role in roles) else 0
 
 
 def _restarting(role: Role, draft: Draft, backoff: int | None) -> Tree:
@@ -120,9 +136,16 @@ def _restarting(role: Role, draft: Draft, backoff: int | None) -> Tree:
         draft.put(place)
         return {"backoffLimit": 0}
     if role.restart == old.RESTART_EXIT_CODE:
-        draft.put(place, "as podFailurePolicy: exit codes 1 to 127 are final, after others another pod takes over")
-        codes = {"operator": "In", "values": _PERMANENT}
-        return {"backoffLimit": limit, "podFailurePolicy": {"rules": [{"action": "FailJob", "onExitCodes": codes}]}}
+        draft.put(
+            place,
+            "as podFailurePolicy. A disrupted pod is replaced and not counted. Exit codes from 1 to 127 fail the job. "
+            "After another exit code, the pod is replaced",
+        )
+        rules = [
+            {"action": "Ignore", "onPodConditions": [_DISRUPTED]},
+            {"action": "FailJob", "onExitCodes": {"operator": "In", "values": _PERMANENT}},
+        ]
+        return {"backoffLimit": limit, "podFailurePolicy": {"rules": rules}}
     if role.restart == old.RESTART_ALWAYS:
         text = "OnFailure: a pod that ended well stays ended"
         draft.note(place, "changed", text, alters={"restartPolicy"})

@@ -72,7 +72,8 @@ def _deadline(value: Any, draft: Draft) -> None:
 
 def _backoff(value: Any, draft: Draft) -> None:
     del value
-    draft.needs_runtime(f"{_AT}.backoffLimit", "in the TrainingRuntime, for the pods of each of its jobs")
+    also = ", and as runPolicy.failurePolicy.maxRestarts for restarts of all pods" if draft.max_restarts else ""
+    draft.needs_runtime(f"{_AT}.backoffLimit", f"in the TrainingRuntime, for the pods of each of its jobs{also}")
 
 
 FIELDS: Final[Mapping[str, Callable[[Any, Draft], None]]] = {

@@ -21,6 +21,8 @@ FRAMEWORKS: Final = {
 """What the label of a runtime calls the framework of a kind."""
 PATIENT: Final = frozenset({"xgboost", names.FRAMEWORK_PADDLE})
 """Frameworks whose nodes may start before their peers have names: one of them that fails is tried once more."""
+MAX_RESTARTS: Final = 10
+"""How often the operator restarts a TrainJob of a shipped runtime after a fault."""
 _DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True"}
 
 
@@ -33,26 +35,16 @@ def shipped_runtime(framework: str) -> Tree:
     """Return the shipped runtime of a framework; its image is left out, for each TrainJob that is moved brings one."""
     labelled = framework in {names.FRAMEWORK_TENSORFLOW, names.FRAMEWORK_PADDLE}
     policy: Tree = {"numNodes": 1} if labelled else {"numNodes": 1, framework: {}}
-    reasons = ["PodFailurePolicy", *(["BackoffLimitExceeded"] if framework in PATIENT else ())]
-    ends = {
-        "maxRestarts": 3,
-        "rules": [
-            {
-                "name": "disrupted",
-                "action": "RestartJobSet",
-                "onJobFailureReasons": ["PodFailurePolicy"],
-                "onJobFailureMessagePatterns": ["has condition DisruptionTarget"],
-            },
-            {"name": "failed", "action": "FailJobSet", "onJobFailureReasons": reasons},
-        ],
+    restart = {
+        "name": "disrupted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": ["has condition DisruptionTarget"],
     }
-    rules: list[Tree] = [{"action": "FailJob", "onPodConditions": [_DISRUPTED]}]
-    if framework not in PATIENT:
-        rules.append({"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}})
     container = {"name": names.CONTAINER_NODE, "terminationMessagePolicy": "FallbackToLogsOnError"}
     job = {
         "backoffLimit": int(framework in PATIENT),
-        "podFailurePolicy": {"rules": rules},
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [_DISRUPTED]}]},
         "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
     }
     template = {"metadata": {"labels": {names.LABEL_ANCESTOR: names.ANCESTOR_TRAINER}}, "spec": job}
@@ -61,5 +53,14 @@ def shipped_runtime(framework: str) -> Tree:
         "apiVersion": names.API_VERSION,
         "kind": names.CLUSTER_TRAINING_RUNTIME,
         "metadata": {"name": shipped_name(framework), "labels": {names.LABEL_FRAMEWORK: framework}},
-        "spec": {"mlPolicy": policy, "template": {"spec": {"failurePolicy": ends, "replicatedJobs": [node]}}},
+        "spec": {
+            "mlPolicy": policy,
+            "runPolicy": run_policy(MAX_RESTARTS),
+            "template": {"spec": {"failurePolicy": {"rules": [restart]}, "replicatedJobs": [node]}},
+        },
     }
+
+
+def run_policy(max_restarts: int) -> Tree:
+    """Return the runPolicy of a runtime that allows this many restarts after faults."""
+    return {"failurePolicy": {"maxRestarts": max_restarts}}

@@ -1,10 +1,12 @@
-"""The runtime of a TrainJob that names none: torch on its nodes, and before them what fetches the data it names.
+"""The runtime of a v2alpha1 TrainJob that has no runtimeRef: torch on its nodes, and initializers that run before them.
 
-It has one initializer for the dataset and one for the model, if they are named, and then a claim that both share with
-every node. One node may have a claim of its own; nodes on several machines need one that all may mount. The claim goes
-when the TrainJob goes: what is on it was fetched, and what was trained is sent to `modelConfig.output`.
+The runtime has an initializer for the dataset and one for the model, if the TrainJob has them. A claim is shared by the
+initializers and all nodes then. The claim is ReadWriteOnce for one node, and ReadWriteMany for several nodes.
 
-All of it follows from fields that are fixed, so a runtime is made once and never changes.
+The claim is deleted with the JobSet. It only holds fetched data: the trained model goes to `modelConfig.output`. If the
+operator restarts the TrainJob, the initializers fetch the data again.
+
+All of it follows from immutable fields, so the runtime is created once and never changes.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 CLAIM_STORAGE: Final = "20Gi"
 """How large a claim is unless the TrainJob says: as large as those of the runtimes that we ship."""
+_MAX_RESTARTS: Final = 10
+"""How often the operator restarts a TrainJob after a fault, as in the shipped runtimes."""
 _INITIALIZER_USER: Final = 65532
 """Whom the initializers' image runs as, and whom the claim must belong to."""
 _DISRUPTED: Final = {"onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -47,7 +51,11 @@ def runtime_spec(spec: TrainJobSpec, annotations: Mapping[str, str], *, initiali
         mode = "ReadWriteOnce" if spec.nodes == 1 else "ReadWriteMany"
         storage = annotations.get(ANNOTATION_CLAIM_STORAGE, CLAIM_STORAGE)
         template["volumeClaimPolicies"] = [{"templates": [_claim(mode, storage)]}]
-    return {"mlPolicy": {"numNodes": spec.nodes, "torch": {}}, "template": {"spec": template}}
+    return {
+        "mlPolicy": {"numNodes": spec.nodes, "torch": {}},
+        "runPolicy": {"failurePolicy": {"maxRestarts": _MAX_RESTARTS}},
+        "template": {"spec": template},
+    }
 
 
 def judge_storage(annotations: Mapping[str, str]) -> Finding | None:
@@ -65,35 +73,29 @@ def judge_storage(annotations: Mapping[str, str]) -> Finding | None:
 
 
 def _failure_policy() -> Tree:
-    """Return the policy of the runtimes that we ship: pods that lost their machine start again, others have failed."""
-    failed = {"onJobFailureReasons": ["PodFailurePolicy"]}
-    pattern = {"onJobFailureMessagePatterns": ["has condition DisruptionTarget"]}
-    return {
-        "maxRestarts": 3,
-        "rules": [
-            {"name": "disrupted", "action": "RestartJobSet", **failed, **pattern},
-            {"name": "failed", "action": "FailJobSet", **failed},
-        ],
+    """Return the policy of the shipped runtimes: a disruption restarts all pods, without a limit."""
+    disrupted = {
+        "name": "disrupted",
+        "action": "RestartJobSetAndIgnoreMaxRestarts",
+        "onJobFailureReasons": ["PodFailurePolicy"],
+        "onJobFailureMessagePatterns": ["has condition DisruptionTarget"],
     }
+    return {"rules": [disrupted]}
 
 
 def _node(image: str) -> Tree:
-    rules = [{"action": "FailJob", **_DISRUPTED}, _fails_with({"operator": "NotIn", "values": [0]})]
     container = {"name": names.CONTAINER_NODE, "image": image}
-    return _job(names.JOB_NODE, names.ANCESTOR_TRAINER, 0, rules, container)
+    return _job(names.JOB_NODE, names.ANCESTOR_TRAINER, 0, [{"action": "FailJob", **_DISRUPTED}], container)
 
 
 def _initializer(ancestor: str, word: str, image: str) -> Tree:
     """Return the job that fetches a dataset or a model; its exit code 1 says that another try would end alike."""
-    rules = [{"action": "Ignore", **_DISRUPTED}, _fails_with({"operator": "In", "values": [1]})]
+    final = {"operator": "In", "values": [1]}
+    rules: list[Tree] = [{"action": "Ignore", **_DISRUPTED}, {"action": "FailJob", "onExitCodes": final}]
     container = {"name": ancestor, "image": image, "args": [word], "volumeMounts": _MOUNTS}
     job = _job(ancestor, ancestor, 2, rules, container)
     _pod(job)["securityContext"] = {"fsGroup": _INITIALIZER_USER, "fsGroupChangePolicy": "OnRootMismatch"}
     return job
-
-
-def _fails_with(codes: Tree) -> Tree:
-    return {"action": "FailJob", "onExitCodes": codes}
 
 
 def _job(name: str, ancestor: str, tries: int, rules: list[Tree], container: Tree) -> Tree:

@@ -189,7 +189,7 @@ async def test_the_others_end_when_one_fails(stages: Callable[..., Stage]) -> No
     _, second = await stage.containers(2)
     second.end(7, printed="why")
     await stage.task
-    assert stage.conditions == {"Failed": "FailJobSetFailurePolicyAction"}
+    assert stage.conditions == {"Failed": "FailedJobs"}
     ends = [pod["status"]["containerStatuses"][0]["state"]["terminated"] for pod in stage.folder.read_pods()]
     assert [end["exitCode"] for end in ends] == [143, 7]
     assert ends[0]["finishedAt"] > ends[1]["finishedAt"]
@@ -300,7 +300,7 @@ async def test_what_cannot_start_fails_with_its_reason(stages: Callable[..., Sta
     await stage.task
     (pod,) = stage.folder.read_pods()
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"] == "no such device"
-    assert stage.conditions == {"Failed": "FailJobSetFailurePolicyAction"}
+    assert stage.conditions == {"Failed": "FailedJobs"}
 
 
 async def test_a_pod_is_ready_when_its_probe_says_so(stages: Callable[..., Stage]) -> None:

@@ -47,11 +47,68 @@ def test_labels_of_queues_go_with_the_trainjob_and_those_of_pods_with_pods() -> 
     assert "podset-required-topology" in str(patch)
 
 
-def test_exit_codes_that_were_final_are_final() -> None:
+def jobs_of(runtime: Tree) -> list[Tree]:
+    return [one["template"]["spec"] for one in runtime["spec"]["template"]["spec"]["replicatedJobs"]]
+
+
+def with_restart(name: str, policy: str, **run_policy: Any) -> Tree:
+    """Return the runtime of a job of the corpus whose replicas all have a restart policy."""
+    job = copy.deepcopy(CORPUS[name])
+    specs = next(value for key, value in job["spec"].items() if key.endswith("ReplicaSpecs"))
+    for replica in specs.values():
+        replica["restartPolicy"] = policy
+    job["spec"]["runPolicy"] = run_policy
+    runtime: Tree = migrate(job).objects[0]
+    assert runtime["kind"] == "TrainingRuntime"
+    return runtime
+
+
+def test_exit_code_policy_migrated_ignores_disruptions_and_keeps_final_codes() -> None:
     runtime = migrate(CORPUS["pytorch-exit-code"]).objects[0]
-    job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
-    assert job["podFailurePolicy"]["rules"][0]["onExitCodes"]["values"] == list(range(1, 128))
+    (job,) = jobs_of(runtime)
+    disrupted, final = job["podFailurePolicy"]["rules"]
+    assert disrupted == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    assert final == {"action": "FailJob", "onExitCodes": {"operator": "In", "values": list(range(1, 128))}}
     assert job["backoffLimit"] == 10
+    assert "runPolicy" not in runtime["spec"]
+
+
+@pytest.mark.parametrize(
+    ("name", "policy"),
+    [
+        ("pytorch-never", "OnFailure"),
+        ("pytorch-never", "Always"),
+        ("tensorflow-parameter-servers", "OnFailure"),
+        ("mpi-pi", "OnFailure"),
+    ],
+)
+def test_in_place_policy_with_backoff_limit_migrated_allows_as_many_restarts(name: str, policy: str) -> None:
+    runtime = with_restart(name, policy, backoffLimit=4)
+    assert runtime["spec"]["runPolicy"] == {"failurePolicy": {"maxRestarts": 4}}
+    assert {job["backoffLimit"] for job in jobs_of(runtime)} == {4}
+
+
+@pytest.mark.parametrize("policy", ["Never", "ExitCode"])
+def test_final_policy_with_backoff_limit_migrated_allows_no_restart(policy: str) -> None:
+    assert "runPolicy" not in with_restart("pytorch-never", policy, backoffLimit=4)["spec"]
+
+
+def test_in_place_policy_without_backoff_limit_migrated_never_fails_a_job() -> None:
+    runtime = with_restart("pytorch-never", "OnFailure")
+    assert [job["backoffLimit"] for job in jobs_of(runtime)] == [2**31 - 1]
+    assert "runPolicy" not in runtime["spec"]
+
+
+def test_one_final_role_migrated_allows_no_restart() -> None:
+    job = copy.deepcopy(CORPUS["tensorflow-estimator"])
+    job["spec"]["runPolicy"] = {"backoffLimit": 4}
+    assert {spec.get("restartPolicy") for spec in job["spec"]["tfReplicaSpecs"].values()} > {"Never"}
+    assert "runPolicy" not in migrate(job).objects[0]["spec"]
+
+
+def test_shipped_runtime_chosen_announces_restarts() -> None:
+    notes = [note.text for note in migrate(CORPUS["pytorch-never"]).notes if note.field == "spec"]
+    assert "up to 10 times after a fault" in notes[0]
 
 
 def test_what_the_server_wrote_stays_behind() -> None:

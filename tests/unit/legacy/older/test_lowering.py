@@ -106,6 +106,17 @@ def test_what_is_named_is_fetched_before_the_nodes_begin(parts: Tree, steps: lis
     assert all({"name": "initializer", "mountPath": "/workspace"} in one for one in mounts)
 
 
+def test_generated_runtime_restarts_after_faults_and_disruptions() -> None:
+    runtime = lowered(job()).runtime
+    assert runtime is not None
+    assert runtime["spec"]["runPolicy"] == {"failurePolicy": {"maxRestarts": 10}}
+    jobset = rendered(lowered(job()))
+    (rule,) = jobset["spec"]["failurePolicy"]["rules"]
+    assert rule["action"] == "RestartJobSetAndIgnoreMaxRestarts"
+    (rule,) = step(jobset, "node")["template"]["spec"]["podFailurePolicy"]["rules"]
+    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+
+
 @pytest.mark.parametrize(("nodes", "mode"), [(1, "ReadWriteOnce"), (2, "ReadWriteMany")])
 def test_the_claim_can_be_mounted_by_every_node(nodes: int, mode: str) -> None:
     jobset = rendered(lowered(job(numNodes=nodes, datasetConfig=DATASET)))
