@@ -162,7 +162,7 @@ def survives_suspension(found: Difference) -> bool:
     if not _was_held_when_failed(found):
         return False
     if it.within(found, "JobSet"):
-        if found.path == "status" or found.path.startswith("status."):
+        if found.path in {"status", "spec.ttlSecondsAfterFinished"} or found.path.startswith("status."):
             return bool(found.ours == ABSENT)
         return found.reference == ABSENT and _RESTARTS in f"{found.path} {found.ours}"
     if not it.within(found, "TrainJob"):

@@ -116,6 +116,7 @@ def with_policy() -> Tree:
     ("place", "path", "reference", "ours"),
     [
         (JOBSET, "status", {"conditions": [held("Failed")]}, ABSENT),
+        (JOBSET, "spec.ttlSecondsAfterFinished", 5, ABSENT),
         (JOBSET, "metadata.labels", ABSENT, LABEL),
         (JOBSET, "owned.f:metadata.f:labels", ABSENT, {"f:trainplane.dev/restarts": {}}),
         (JOB, "status.jobsStatus", [{"name": "node", "failed": 1}], ABSENT),
