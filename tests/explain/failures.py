@@ -53,7 +53,7 @@ class Failure:
     gone: bool = False
     """Whether its pods are removed before it is explained."""
     evicts: bool = False
-    """Whether its pods are evicted once they run, as by who drains their node."""
+    """Whether its pods are evicted once they run, as by a drain: the TrainJob restarts, and its status names that."""
 
     def runtime(self) -> Tree:
         """Return the runtime that it runs on."""
@@ -186,7 +186,7 @@ FAILURES: Final = (
     }, pod={"volumes": [{"name": "tls", "configMap": {"name": "expired"}}]}),
     Failure("straggler", "Straggler", python(_STEPS), SECOND_RANK, nodes=2, ends=False, state="Running"),
     # -- the machine
-    Failure("drained", "Drained", evicts=True, pod={"terminationGracePeriodSeconds": 3}),
+    Failure("drained", "Drained", ends=False, evicts=True, pod={"terminationGracePeriodSeconds": 3}),
     Failure("deadline", "DeadlineExceeded", step="", spec={"activeDeadlineSeconds": 5}),
     # -- pods that do not start
     Failure("image", "ImagePull", ends=False,

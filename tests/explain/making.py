@@ -12,6 +12,8 @@ from lab import node
 from tests.explain.failures import NAMESPACE
 from trainplane.explain.bundle import read_bundle, write_bundle
 from trainplane.explain.explain import explain
+from trainplane.explain.faults import kept_fault, step_of
+from trainplane.explain.phrasing import of_fault
 from trainplane.explain.pods import ENDED, phase_of
 from trainplane.lifecycle.conditions import conditions_of, is_finished
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from tests.explain.failures import Failure
     from tests.sdk.kubernetes.stage import Stage
     from trainplane.explain.explanation import Explanation
+    from trainplane.explain.facts import Facts
 
 PATIENCE = 180.0
 """Seconds that a failure may take to show, on a busy machine."""
@@ -78,8 +81,18 @@ def is_right(failure: Failure, told: Explanation) -> bool:
 async def _look(stage: Stage, failure: Failure) -> tuple[Explanation, bool]:
     """Return what is said of a failure now, out of a bundle, and whether it is over."""
     facts = await stage.backend.collect(failure.name)
+    if failure.evicts:
+        return _restarted(facts), False
     over = is_finished(conditions_of(facts.job)) and all(phase_of(pod) in ENDED for pod in facts.pods)
     return explain(read_bundle(write_bundle(facts)), datetime.now(UTC)), over
+
+
+def _restarted(facts: Facts) -> Explanation:
+    """Return what the status keeps of the disruption after which a TrainJob restarted."""
+    kept = kept_fault(facts.job)
+    if kept is None:
+        return explain(facts, datetime.now(UTC))
+    return of_fault(kept, step_of(kept), "certain", ())
 
 
 async def _evict_pods(stage: Stage, failure: Failure) -> None:
