@@ -69,9 +69,12 @@ def after_disruption(job: TrainJob, status: TrainJobStatus, jobset: SeenJobSet, 
         return Restart(SUSPENDED, counts=False)
     if failed:
         return Restart(_stop(fault), counts=False) if fault is not None and faults.is_stop(fault) else None
-    if seen.unfinished and (is_true(status.conditions, names.COMPLETE) or not job.spec.suspend):
+    completed = is_true(status.conditions, names.COMPLETE)
+    if seen.unfinished and (completed or not job.spec.suspend):
         pod = seen.unfinished[0]
         return Restart(f"pod {pod.metadata.name} was stopped before it had finished, and exited with 0", counts=False)
+    if completed and fault is not None and faults.is_stop(fault) and _is_missing(fault, jobset, seen):
+        return Restart(_stop(fault), counts=False)
     return None
 
 
@@ -111,6 +114,13 @@ def present_fault(status: TrainJobStatus, jobset: SeenJobSet) -> FirstFault | No
 
 def _may_restart(job: TrainJob, status: TrainJobStatus) -> bool:
     return job.metadata.deletion_timestamp is None and status.restarts < MOST_RESTARTS
+
+
+def _is_missing(fault: FirstFault, jobset: SeenJobSet, seen: Sighting) -> bool:
+    """Return whether a pod that was stopped is gone, and no other pod has finished in its place."""
+    done = (pod for pod in seen.pods if pod.is_done and not pod.is_stopped and pod.step == fault.step)
+    finished = {pod.place.completion_index or pod.place.job_index for pod in done}
+    return jobset.must_succeed(fault.step) and fault.index not in finished
 
 
 def _stop(fault: FirstFault) -> str:

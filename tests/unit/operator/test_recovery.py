@@ -150,6 +150,24 @@ async def test_stopped_pod_that_exits_with_0_never_completes_the_job(stop: Tree)
     assert after.get("restartsCountTowardsMax", 0) == 0
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_stopped_pod_that_is_gone_never_completes_the_job_unless_another_took_its_place(replaced: bool) -> None:
+    world = await world_with()
+    say(world, 1, conditions=[DRAINED])
+    await world.settle()
+    assert status(world)["firstFault"]["cause"] == "Drained"
+    world.delete(PODS, "job-node-0-1-a0")
+    for index in (0, 1) if replaced else (0,):
+        say(world, index, phase="Succeeded", exit_code=0)
+    world.jobset_says(counts(succeeded=1), conditions=(COMPLETED,))
+    await world.settle()
+    if replaced:
+        assert world.conditions()[0][:2] == ("Complete", "True")
+    else:
+        say(world, 1, conditions=[DRAINED])  # for `restarted`, which deletes the pods
+        assert (await restarted(world))["restarts"] == 1
+
+
 async def test_stopped_pod_that_exits_with_0_restarts_before_its_peers_hang() -> None:
     world = await world_with()
     say(world, 1, phase="Succeeded", exit_code=0, meta=DELETED)
