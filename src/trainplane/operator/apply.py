@@ -86,11 +86,25 @@ class Writer:
             type_=Written,
         )
 
-    async def delete(self, resource: Resource, key: Key, uid: str, *, last: bool = False) -> None:
-        """Delete just this object and what it owns, itself `last` or before; raises NotFoundError."""
+    async def delete(
+        self, resource: Resource, key: Key, uid: str, *, last: bool = False, version: str | None = None
+    ) -> None:
+        """Delete just this object, at this version if one is given, and what it owns, itself `last` or before.
+
+        Raises:
+            NotFoundError: it is gone.
+            ConflictError: another one of its name exists, or it has another version.
+        """
         order: Propagation = "Foreground" if last else "Background"
-        name, namespace = key.name, key.namespace or None
-        await self._client.delete(resource, name, namespace, propagation=order, preconditions_uid=uid, type_=bytes)
+        await self._client.delete(
+            resource,
+            key.name,
+            key.namespace or None,
+            propagation=order,
+            preconditions_uid=uid,
+            preconditions_version=version,
+            type_=bytes,
+        )
 
     def _check(self) -> None:
         if not self._leads():

@@ -80,7 +80,7 @@ CLUSTER_TRAINING_RUNTIME_CONTROLLER = "clustertrainingruntime_controller"
 COMPONENT = "trainer-trainjob-controller"
 """Who records Events; the reference's recorder has the same name."""
 
-EVENT_SETTINGS = EventSettings(writers=2, waiting=16384)
+EVENT_SETTINGS = EventSettings(writers=2, waiting=16384, burst=100)
 """News gives way to work: two writes at once take little from an API server that is busy with a thousand new TrainJobs,
 and what they bring waits (some 12 MB at most) until it is not. 5,000 TrainJobs that end as they begin bring 10,000."""
 

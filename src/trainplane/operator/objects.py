@@ -181,10 +181,13 @@ class Objects:
         restarts = jobset.attempt - jobset.status.restarts + (trees.number(live, "status", "restarts") or 0)
         if restarts >= here.job.view.status.restarts:
             raise BehindError(f"JobSet {here.key} is not as it was mirrored")
+        version = live["metadata"]["resourceVersion"]
         try:
-            await self.writer.delete(JOB_SETS, here.key, jobset.meta.uid, last=True)
-        except (NotFoundError, ConflictError):
-            return  # it is gone, or another one of its name exists; the mirror will show it
+            await self.writer.delete(JOB_SETS, here.key, jobset.meta.uid, last=True, version=version)
+        except NotFoundError:
+            return  # the mirror will show it
+        except ConflictError as error:  # JobSet may just have restarted it itself
+            raise BehindError(f"JobSet {here.key} is not as it was read: {error}") from error
 
     def _render(self, here: Situation, runtime: Runtime) -> Rendering:
         """Render a TrainJob; raises BudgetError, and RenderError also for more pods than one that begins may have.

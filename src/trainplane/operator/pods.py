@@ -275,7 +275,8 @@ class SeenPod(_Part, frozen=True):
         stops = [moment for moment in (self.disrupted_at, self.removed_at) if moment is not None]
         if not stops:
             return False
-        ends = self.bad_ends or ([self.done_at] if self.done_at is not None else [])
+        bad = [end for end in self.bad_ends if end != _LONG_AGO]  # one that had not started ends without a time
+        ends = bad or ([self.done_at] if self.done_at is not None else [])
         return not ends or min(stops) <= min(ends)
 
     @property

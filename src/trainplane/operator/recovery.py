@@ -99,11 +99,17 @@ def restarted(status: TrainJobStatus, restart: Restart) -> TrainJobStatus:
     `status.restarts` is the number of the present attempt before.
     """
     return msgspec.structs.replace(
-        status,
+        without_progress(status),
         conditions=[one for one in status.conditions if one.type not in ENDS],
         restarts=status.restarts + 1,
         restarts_count_towards_max=status.restarts_count_towards_max + restart.counts,
     )
+
+
+def without_progress(status: TrainJobStatus) -> TrainJobStatus:
+    """Return the status in which no Job of the outdated JobSet counts as ready or done."""
+    jobs = [msgspec.structs.replace(one, ready=0, succeeded=0) for one in status.jobs_status]
+    return msgspec.structs.replace(status, jobs_status=jobs)
 
 
 def present_fault(status: TrainJobStatus, jobset: SeenJobSet) -> FirstFault | None:

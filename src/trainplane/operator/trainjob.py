@@ -243,7 +243,7 @@ class TrainJobReconciler:
     async def _restart(self, key: Key, job: Document[TrainJob], jobset: SeenJobSet, now: datetime) -> Result:
         """Delete the JobSet of an earlier attempt; the present one gets its own when that is gone."""
         observed = observe(job.view, msgspec.structs.replace(jobset.status, conditions=None), now)
-        after, left = self._doom(job.view, observed, now)
+        after, left = self._doom(job.view, recovery.without_progress(observed), now)
         after = with_phase(job.view, after, Sighting(restarts=after.restarts))
         trouble: Exception | None = None
         try:

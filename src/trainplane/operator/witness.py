@@ -57,10 +57,13 @@ class Sighting:
     unfinished: Sequence[SeenPod] = ()
     """Pods that exited with 0 because they were stopped, and whose success the JobSet needs."""
 
+    resumed: bool = False
+    """Whether the JobSet was suspended before, and resumed."""
+
     @property
     def was_suspended(self) -> bool:
-        """Whether pods failed only because they were suspended."""
-        return not any(pod.is_damaged for pod in self.recent) and any(pod.is_damaged for pod in self.pods)
+        """Whether an attempt that failed did so only because of its pods from before the last resume."""
+        return self.resumed and not any(pod.is_damaged for pod in self.recent)
 
     @property
     def began(self) -> datetime | None:
@@ -106,6 +109,7 @@ class Witness:
             recent,
             [] if jobset.suspended else stopped_pods(recent, jobset, goes=goes),
             unfinished_pods(pods, jobset, goes=goes),
+            resumed=resumed is not None,
         )
 
     async def testify(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus | None:
@@ -118,13 +122,15 @@ class Witness:
     async def _with_fault(self, key: Key, job: TrainJob, after: TrainJobStatus, seen: Sighting) -> TrainJobStatus:
         """Return the status with what went wrong first.
 
-        Pods of a suspended TrainJob are stopped on purpose: however they end, that is no fault.
+        Pods of a suspended TrainJob are stopped on purpose: however they end, that is no fault. A pod that was stopped
+        before stays in the status: it may have exited with 0, and must not complete the TrainJob.
         """
         if is_finished(job.status.conditions):
             return after
-        if job.spec.suspend:
-            return msgspec.structs.replace(after, first_fault=None)
         kept = after.first_fault
+        if job.spec.suspend:
+            stays = kept is not None and kept.restart == seen.restarts and faults.is_stop(kept)
+            return after if stays else msgspec.structs.replace(after, first_fault=None)
         fault = await self.evidence.first_fault(
             key, seen.recent, seen.stopped, kept if kept is not None and kept.restart == seen.restarts else None
         )
@@ -170,6 +176,7 @@ def _follows(removed: datetime | None, ends: Sequence[datetime]) -> bool:
 def unfinished_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> list[SeenPod]:
     """Return the pods that exited with 0 because they were stopped, and whose success the JobSet needs."""
     places = {pod.place for pod in pods if not (pod.is_stopped or pod.removed_at is not None)}
+    ends = [end for pod in pods if not pod.is_stopped for end in pod.bad_ends]
     return [
         pod
         for pod in pods
@@ -177,7 +184,10 @@ def unfinished_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) 
         and pod.is_stopped
         and jobset.must_succeed(pod.step)
         and pod.place not in places  # another pod has taken its place
-        and (pod.disrupted_at is not None or _is_by_user(pod, pods, jobset, goes=goes))
+        and (
+            pod.disrupted_at is not None
+            or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends))
+        )
     ]
 
 
