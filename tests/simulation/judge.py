@@ -40,6 +40,12 @@ GRACE = 75.0
 PROMPT = 5.0
 """The same where nothing delays a request or an event."""
 
+UNSEEN = 1.0
+"""Seconds that a suspension may last without a trace: no status says it before the TrainJob is resumed."""
+
+BRIEF = 5.0
+"""Seconds within which a suspension can end before a pod was stopped."""
+
 FOUND_OUT = 450.0
 """Seconds within which every mirror shows that the server was set back, though its watches were silent before."""
 
@@ -229,6 +235,12 @@ class Judge:
             wishes.append(wish)
         return wishes
 
+    def was_suspended_briefly(self, job: Tree) -> bool:
+        """Return whether the last suspension was so short that the pods could run through it."""
+        wishes = self._wishes.get(job["metadata"]["uid"], [])
+        pairs = [(before, one) for one, before in zip(wishes[1:], wishes, strict=False) if before.suspend]
+        return bool(pairs) and pairs[-1][1].since - pairs[-1][0].since < BRIEF
+
     def _judge_spec(self, key: Key, before: Tree | None, after: Tree) -> None:
         """Judge what is stored of people's wishes: what cannot be was to be refused."""
         spec, was = after["spec"], {} if before is None else before["spec"]
@@ -247,7 +259,8 @@ class Judge:
 
     def _judge_deadline(self, key: Key, job: Tree, wishes: list[Wish]) -> None:
         allowed = job["spec"].get("activeDeadlineSeconds")
-        resumed = [one.since for one, before in zip(wishes[1:], wishes, strict=False) if before.suspend]
+        pairs = zip(wishes[1:], wishes, strict=False)
+        resumed = [one.since for one, before in pairs if before.suspend and one.since - before.since > UNSEEN]
         began = resumed[-1] if resumed else wishes[0].since
         if not allowed:
             self.broken("an end is true", f"{key} has no deadline")

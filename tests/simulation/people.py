@@ -156,7 +156,6 @@ FAIL_WHEN_DISRUPTED: Tree = {
 """The pod failure policy of the shipped runtimes."""
 
 RESTART_WHEN_DISRUPTED: Tree = {
-    "maxRestarts": 0,
     "rules": [
         {
             "name": "disrupted",

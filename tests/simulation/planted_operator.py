@@ -11,6 +11,8 @@ from tests.simulation.history import LOST_SNAPSHOT
 from tests.simulation.planting import Planted, around, clings, later, returns, same
 from tests.simulation.stops import STOPS
 from trainplane.admission import defaulting, edits
+from trainplane.api import names
+from trainplane.api.meta import is_true
 from trainplane.explain import faults
 from trainplane.kube.controller import DONE
 from trainplane.lifecycle import deadline, events
@@ -172,6 +174,8 @@ async def _follows_the_first(original: Any, self: Any, here: Any) -> Any:
 
 
 def _all_finished(original: Any, job: Any, status_: Any, jobset: Any, seen: Any) -> Any:
+    if is_true(status_.conditions, names.COMPLETE):
+        status_ = msgspec.structs.replace(status_, first_fault=None)
     return original(job, status_, jobset, dataclasses.replace(seen, unfinished=()))
 
 

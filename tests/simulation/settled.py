@@ -166,7 +166,7 @@ def _fairly(court: Judge, key: Key, job: Tree, end: tuple[str, str]) -> None:
         court.broken("a fault is told", f"{key} failed and nothing says what went wrong first")
     held = condition(job, "Suspended")
     resumed = held is not None and held["status"] == "False"
-    if end[0] == "Complete" and resumed and seconds >= 20 and not deadline:
+    if end[0] == "Complete" and resumed and seconds >= 20 and not (deadline or court.was_suspended_briefly(job)):
         court.broken("a status is true", f"{key} is complete and still says that it was resumed")
     if deadline or end[1] == EARLIER_FAILED:
         return

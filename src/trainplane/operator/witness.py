@@ -63,7 +63,9 @@ class Sighting:
     @property
     def was_suspended(self) -> bool:
         """Whether an attempt that failed did so only because of its pods from before the last resume."""
-        return self.resumed and not any(pod.is_damaged for pod in self.recent)
+        if not self.resumed or any(pod.is_damaged for pod in self.recent):
+            return False
+        return not self.recent or any(pod.is_damaged for pod in self.pods)
 
     @property
     def began(self) -> datetime | None:
@@ -164,13 +166,15 @@ def stopped_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> 
         pod
         for pod in stopped
         if pod.disrupted_at is not None
-        or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends))
+        or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends, in_doubt=False))
     ]
 
 
-def _follows(removed: datetime | None, ends: Sequence[datetime]) -> bool:
-    """Return whether a pod was deleted soon after another one had failed."""
-    return removed is not None and any(end < removed <= end + SURVIVED for end in ends)
+def _follows(removed: datetime | None, ends: Sequence[datetime], *, in_doubt: bool) -> bool:
+    """Return whether a pod was deleted soon after another one had failed; `in_doubt` decides within one second."""
+    if removed is None:
+        return False
+    return any(end < removed <= end + SURVIVED or (in_doubt and end == removed) for end in ends)
 
 
 def unfinished_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) -> list[SeenPod]:
@@ -186,7 +190,7 @@ def unfinished_pods(pods: Sequence[SeenPod], jobset: SeenJobSet, *, goes: bool) 
         and pod.place not in places  # another pod has taken its place
         and (
             pod.disrupted_at is not None
-            or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends))
+            or (_is_by_user(pod, pods, jobset, goes=goes) and not _follows(pod.removed_at, ends, in_doubt=True))
         )
     ]
 
