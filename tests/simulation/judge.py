@@ -236,9 +236,12 @@ class Judge:
         return wishes
 
     def was_suspended_briefly(self, job: Tree) -> bool:
-        """Return whether the last suspension was so short that the pods could run through it."""
+        """Return whether the last suspension was so short that the pods could run through it.
+
+        A TrainJob that was created suspended had no pods to run through that suspension.
+        """
         wishes = self._wishes.get(job["metadata"]["uid"], [])
-        pairs = [(before, one) for one, before in zip(wishes[1:], wishes, strict=False) if before.suspend]
+        pairs = [(before, one) for one, before in zip(wishes[2:], wishes[1:], strict=False) if before.suspend]
         return bool(pairs) and pairs[-1][1].since - pairs[-1][0].since < BRIEF
 
     def _judge_spec(self, key: Key, before: Tree | None, after: Tree) -> None:

@@ -158,11 +158,13 @@ def is_stop(fault: FirstFault) -> bool:
 
 
 def is_certain_error(fault: FirstFault) -> bool:
-    """Return whether a fault is certainly an error in the user's code or spec, so that a restart would meet it again.
+    """Return whether a fault is certainly an error in the user's code, spec, or source, so that a restart would meet it.
 
-    Only errors of which the kubelet or a traceback leaves no doubt. An exception that a library may raise for a
-    network or device fault, such as RuntimeError or OSError, is not certain.
+    Only errors of which the kubelet, a traceback, or an initializer leaves no doubt. An exception that a library may
+    raise for a network or device fault, such as RuntimeError or OSError, is not certain.
     """
+    if _says_itself(fault):
+        return not heals(fault)
     if fault.cause in _SPEC_ERRORS:
         return is_sure(fault)
     return fault.cause == "PythonError" and is_sure(fault) and bool(_PROGRAMMING.match(telling_line(fault)))

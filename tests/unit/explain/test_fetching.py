@@ -12,7 +12,7 @@ from tests.unit.client.reading.documents import ended, pod
 from trainplane.explain.catalogue import CLASSES, class_of
 from trainplane.explain.explain import explain
 from trainplane.explain.facts import Facts
-from trainplane.explain.faults import fault_of, first, heals, is_sure, kept_fault, sentence
+from trainplane.explain.faults import fault_of, first, heals, is_certain_error, is_sure, kept_fault, sentence
 from trainplane.explain.fetching import CAUSES, CODES
 from trainplane.initializers import errors
 from trainplane.initializers.console import Console
@@ -66,6 +66,7 @@ def test_it_is_named_and_quoted_with_our_remedy(kind: Any, lines: list[str], tmp
     remedy = class_of(one.cause).remedy
     assert said.endswith(f". {remedy[:1].upper()}{remedy[1:]}.")
     assert heals(one) == error.retryable
+    assert is_certain_error(one) == (not error.retryable)
 
 
 def test_a_whole_explanation_is_certain(tmp_path: Path) -> None:

@@ -257,10 +257,11 @@ class World:
         self.put(TRAIN_JOBS, {**job, "metadata": meta, "spec": {**job["spec"], **spec}})
 
     def jobset_says(self, *jobs: Tree, conditions: tuple[Tree, ...] = (), name: str = "job") -> None:
-        """Let the JobSet controller report."""
+        """Write the status of a JobSet as its controller does; the count of its restarts stays."""
         jobset = self.job_set(name)
         assert jobset is not None
-        status = {"replicatedJobsStatus": list(jobs), "conditions": list(conditions)}
+        restarts = jobset.get("status", {}).get("restarts", 0)
+        status = {"restarts": restarts, "replicatedJobsStatus": list(jobs), "conditions": list(conditions)}
         self.put(JOB_SETS, {**jobset, "status": status})
 
     def pod_says(self, index: int = 0, *, attempt: int = 0, uid: str | None = None, **changes: Any) -> str:
