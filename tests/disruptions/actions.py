@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tests.disruptions.job import EndedError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -49,8 +51,6 @@ def abort(job: Job) -> None:
     job.abort(job.nodes - 1)
 
 
-Action = "Callable[[Job], None]"
-
 TALKING: Final = (suspend, delete_last, abort, suspend, evict_first, delete_first, suspend)
 """For pods that exit with an error when they are stopped."""
 SAVING: Final = (evict_first, delete_last, suspend, evict_last, suspend)
@@ -59,10 +59,20 @@ FEW: Final = (suspend, evict_last, delete_first, abort)
 """For each further runtime."""
 
 
-def disrupt(job: Job, actions: Iterable[Callable[[Job], None]]) -> None:
-    """Do one thing after the other to a TrainJob; each must be followed by all ranks training in new containers."""
-    containers = job.wait_training()
-    for action in actions:
-        action(job)
-        containers = job.wait_training(without=containers)
-        job.cycles += 1
+def run(job: Job, actions: Iterable[Callable[[Job], None]]) -> Job:
+    """Submit a TrainJob, do one thing after the other to it, let it finish; return it with its end.
+
+    After each action, all ranks must train again, with rank 0 in another container.
+    """
+    job.submit()
+    try:
+        container = job.wait_training()
+        for action in actions:
+            action(job)
+            container = job.wait_training(without=container)
+            job.cycles += 1
+        job.finish()
+        job.end = job.wait_end()
+    except EndedError as error:
+        job.end = str(error)
+    return job

@@ -12,7 +12,7 @@ from lab.errors import LabError
 from lab.processes import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from lab.cluster import Cluster
     from lab.connection import Connection
@@ -26,6 +26,7 @@ SECONDS: Final = 600.0
 PAUSE: Final = 0.4
 """Seconds between two looks: a dozen TrainJobs are looked at together, and their pods need the machine too."""
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
+STEP: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 
 
 class EndedError(AssertionError):
@@ -40,16 +41,22 @@ class MakeJob(Protocol):
 
 @dataclass
 class Job:
-    """A TrainJob on a cluster, used by one thread at a time."""
+    """A TrainJob on a cluster, used by one thread at a time; with MultiKueue, its pods are on another one."""
 
     cluster: Cluster
-    tree: Tree
+    tree: Tree = field(repr=False)
     nodes: int
     engine: str = "trainplane"
     cycles: int = 0
+    end: str = ""
+    """How it ended, or what was wrong instead."""
     seconds: float = SECONDS
-    _open: Connection | None = None
-    _steps: dict[str, tuple[set[str], int]] = field(default_factory=dict)
+    worker: Cluster | None = None
+    """The cluster of its pods, if that is another one."""
+    _open: dict[str, Connection] = field(default_factory=dict, repr=False)
+    """Connections to the API servers, by the cluster's name."""
+    _last: tuple[str, int] = ("", -1)
+    """The container of rank 0 at the last look, and its step."""
 
     @property
     def name(self) -> str:
@@ -68,18 +75,18 @@ class Job:
         self.send("PATCH", self._path, {"spec": {"suspend": suspend}})
 
     def delete_pod(self, rank: int) -> None:
-        self.send("DELETE", f"{self._pods_path}/{self.pod(rank)['metadata']['name']}")
+        self.send("DELETE", f"{self._pods_path}/{self.pod(rank)['metadata']['name']}", on=self._pods_on)
 
     def evict_pod(self, rank: int) -> None:
         name = self.pod(rank)["metadata"]["name"]
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-        self.send("POST", f"{self._pods_path}/{name}/eviction", eviction)
+        self.send("POST", f"{self._pods_path}/{name}/eviction", eviction, on=self._pods_on)
 
     def abort(self, rank: int) -> None:
-        self.cluster.touch(self.namespace, self.pod(rank)["metadata"]["name"], "/tmp/abort")
+        self._pods_on.touch(self.namespace, self.pod(rank)["metadata"]["name"], "/tmp/abort")
 
     def finish(self) -> None:
-        self.cluster.touch(self.namespace, self.pod(0)["metadata"]["name"], "/tmp/finish")
+        self._pods_on.touch(self.namespace, self.pod(0)["metadata"]["name"], "/tmp/finish")
 
     # -- what a user sees -----------------------------------------------------------------------------------------
 
@@ -87,18 +94,18 @@ class Job:
         return self.send("GET", self._path)
 
     def pods(self) -> list[Tree]:
-        """Return the pods that are not being deleted and have not ended."""
+        """Return the pods that are not being deleted and have not ended, in the order of their ranks."""
         selector = f"labelSelector=jobset.sigs.k8s.io/jobset-name={self.name}"
-        items = self.send("GET", f"{self._pods_path}?{selector}")["items"]
-        return [
+        items = self.send("GET", f"{self._pods_path}?{selector}", on=self._pods_on)["items"]
+        present = (
             pod
             for pod in items
             if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] in {"Pending", "Running"}
-        ]
+        )
+        return sorted(present, key=_rank)
 
     def pod(self, rank: int) -> Tree:
-        found = (pod for pod in self.pods() if pod["metadata"]["labels"].get(INDEX) == str(rank))
-        return next(found)
+        return self.pods()[rank]
 
     def ended(self) -> str:
         """Return Complete or Failed with its message; empty if the TrainJob has not ended."""
@@ -107,28 +114,24 @@ class Job:
                 return f"{one['type']}: {one['message']}"
         return ""
 
-    def containers(self) -> set[str]:
-        """Return the ids of the containers that train, once all do and get on; empty before that."""
-        pods = [pod for pod in self.pods() if pod["metadata"]["labels"].get(INDEX) is not None]
+    def container(self) -> str:
+        """Return the id of rank 0's container, once all ranks train and their steps increase; empty before that."""
+        pods = self.pods()
         statuses = [one for pod in pods for one in pod["status"].get("containerStatuses", ())]
         if len(statuses) != self.nodes or not all("running" in one["state"] for one in statuses):
-            return set()
-        (first,) = [pod["metadata"]["name"] for pod in pods if pod["metadata"]["labels"][INDEX] == "0"]
-        ids = {one["containerID"] for one in statuses}
-        steps = self._steps.get(first, (set(), -1))
-        now = self._step(first)
-        self._steps = {first: (ids, now)}
-        return ids if steps[0] == ids and now > steps[1] >= 0 else set()
+            return ""
+        now: tuple[str, int] = (statuses[0]["containerID"], self._step(pods[0]["metadata"]["name"]))
+        last, self._last = self._last, now
+        return now[0] if last[0] == now[0] and now[1] > last[1] >= 0 else ""
 
-    def containers_on(self, machine: str) -> set[str]:
-        """Return the ids of the containers on a node."""
-        here = (pod for pod in self.pods() if pod["spec"].get("nodeName") == machine)
-        return {one.get("containerID", "") for pod in here for one in pod["status"].get("containerStatuses", ())}
+    def is_on(self, machine: str) -> bool:
+        """Return whether a pod is on a node."""
+        return any(pod["spec"].get("nodeName") == machine for pod in self.pods())
 
     def _step(self, pod: str) -> int:
         """Return the last step that a pod printed; -1 if it has printed none."""
         try:
-            log = self._connection().send("GET", f"{self._pods_path}/{pod}/log?tailLines=5").decode()
+            log = self._connection(self._pods_on).send("GET", f"{self._pods_path}/{pod}/log?tailLines=5").decode()
         except LabError:
             return -1
         steps = re.findall(r"^step (\d+)$", log, re.MULTILINE)
@@ -136,19 +139,19 @@ class Job:
 
     # -- waiting --------------------------------------------------------------------------------------------------
 
-    def wait_training(self, *, without: Collection[str] = ()) -> set[str]:
-        """Wait until all ranks train together, none of them in an earlier container; return the containers' ids."""
-        found: set[str] = set()
+    def wait_training(self, *, without: str = "") -> str:
+        """Wait until all ranks train together, rank 0 in another container than this; return its container's id."""
+        found = ""
 
         def trains() -> bool:
+            nonlocal found
             if ended := self.ended():
                 raise EndedError(f"{self.name} ended in cycle {self.cycles}: {ended}")
-            found.clear()
-            found.update(self.containers())
-            return bool(found) and found.isdisjoint(without)
+            found = self.container()
+            return found not in {"", without}
 
         self._wait("train", trains)
-        return set(found)
+        return found
 
     def wait_stopping(self) -> None:
         self._wait("stop", lambda: len(self.pods()) < self.nodes)
@@ -179,19 +182,29 @@ class Job:
     def _pods_path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/pods"
 
-    def _connection(self) -> Connection:
-        if self._open is None:
-            self._open = self.cluster.connection()
-        return self._open
+    @property
+    def _pods_on(self) -> Cluster:
+        return self.worker or self.cluster
+
+    def _connection(self, cluster: Cluster) -> Connection:
+        if cluster.name not in self._open:
+            self._open[cluster.name] = cluster.connection()
+        return self._open[cluster.name]
 
     def close(self) -> None:
-        """Close the connection to the API server."""
-        if self._open is not None:
-            self._open.__exit__()
-            self._open = None
+        """Close the connections to the API servers."""
+        for connection in self._open.values():
+            connection.__exit__()
+        self._open.clear()
 
-    def send(self, method: str, path: str, body: Tree | None = None) -> Tree:
+    def send(self, method: str, path: str, body: Tree | None = None, *, on: Cluster | None = None) -> Tree:
         kind = MERGE if method == "PATCH" else "application/json"
         text = None if body is None else json.dumps(body)
-        answer: Tree = json.loads(self._connection().send(method, path, text, kind))
+        answer: Tree = json.loads(self._connection(on or self.cluster).send(method, path, text, kind))
         return answer
+
+
+def _rank(pod: Tree) -> tuple[bool, int]:
+    """Return what pods are ordered by: the launcher has rank 0, if there is one."""
+    labels = pod["metadata"]["labels"]
+    return labels[STEP] != "launcher", int(labels[INDEX])

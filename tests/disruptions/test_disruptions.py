@@ -2,131 +2,53 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import kueue, node
-from tests.disruptions import actions
-from tests.disruptions.job import EndedError
-from tests.disruptions.runtimes import OTHERS
-from tests.size import FULL, sized
+from lab import node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from lab.cluster import Cluster
+    from tests.disruptions.histories import Histories
     from tests.disruptions.job import Job, MakeJob
     from tests.suite import SuiteReport
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-TIMES = sized(1, full=5)
-"""How often each list of actions is done."""
+
+pytestmark = pytest.mark.timeout(3600)
 
 
-def planned(make_job: MakeJob) -> list[tuple[Job, Sequence[Callable[[Job], None]]]]:
-    """Return the TrainJobs of a run, and what is done to each."""
-    few = actions.FEW * TIMES
-    drawn: list[tuple[Job, Sequence[Callable[[Job], None]]]] = [
-        (make_job("talking"), actions.TALKING * TIMES),
-        (make_job("exits-0", on_sigterm="save 0"), actions.SAVING * TIMES),
-        (make_job("saves", on_sigterm="save 10"), (actions.evict_last, actions.suspend) * TIMES),
-        (make_job("eight", nodes=8, on_sigterm="exit 143"), few),
-        (make_job("brief"), (actions.suspend_briefly,) * 4 * TIMES),
-        # The containers of this one restart in place, and the kubelet waits longer before each restart.
-        (make_job("elastic", "torch-elastic"), (actions.suspend, actions.delete_last)),
-        *((make_job(name, name), few) for name in OTHERS),
-    ]
-    return [*drawn, (make_job("many", nodes=32), few)] if FULL else drawn
-
-
-def submitted(make_job: MakeJob, name: str, **others: Any) -> Job:
-    """Return a TrainJob that trains."""
-    job = make_job(name, **others)
-    job.submit()
-    job.wait_training()
-    return job
-
-
-def count(report: SuiteReport, cycles: int) -> None:
-    """Add to the cycles that the tests before counted."""
-    report.figure("cycles", report.figures.get("cycles", 0) + cycles)
-
-
-def test_train_jobs_disrupted_repeatedly_continue_and_complete(make_job: MakeJob, report: SuiteReport) -> None:
-    drawn = planned(make_job)
-    with ThreadPoolExecutor(len(drawn)) as pool:
-        ends = list(pool.map(lambda one: run(*one), drawn))
-    for (job, _), end in zip(drawn, ends, strict=True):
-        report.row(
-            job=job.name, runtime=job.tree["spec"]["runtimeRef"]["name"], pods=job.nodes, cycles=job.cycles, end=end
-        )
-    count(report, sum(job.cycles for job, _ in drawn))
-    report.figure("failed", sum("Failed" in end for end in ends))
-    report.figure("completed_early", sum("Complete" in end and "cycle" in end for end in ends))
+def judge(report: SuiteReport, jobs: Sequence[Job]) -> None:
+    """Count the cycles and ends of TrainJobs, of which each must have completed when it was let finish."""
+    for job in jobs:
+        runtime = job.tree["spec"]["runtimeRef"]["name"]
+        report.row(job=job.name, runtime=runtime, pods=job.nodes, cycles=job.cycles, end=job.end)
+    ends = [job.end for job in jobs]
+    count(report, "cycles", sum(job.cycles for job in jobs))
+    count(report, "failed", sum("Failed" in end for end in ends))
+    count(report, "completed_early", sum("Complete" in end and "cycle" in end for end in ends))
     assert [end for end in ends if not end.startswith("Complete: ")] == []
 
 
-def run(job: Job, doings: Sequence[Callable[[Job], None]]) -> str:
-    """Submit a TrainJob, disrupt it, let it finish; return how it ended."""
-    job.submit()
-    try:
-        actions.disrupt(job, doings)
-    except EndedError as error:
-        return str(error)
-    job.finish()
-    return job.wait_end()
+def count(report: SuiteReport, name: str, more: int) -> None:
+    """Add to a figure."""
+    report.figure(name, report.figures.get(name, 0) + more)
 
 
-def test_train_job_preempted_by_kueue_continues_when_admitted_again(
-    cluster: Cluster, make_job: MakeJob, report: SuiteReport
-) -> None:
-    """A TrainJob of higher priority takes the quota, several times."""
-    victim = make_job("victim", cpu="50m", suspend=True)
-    name = victim.namespace
-    flavor, queue, local = kueue.queue(name, name, cpu="100m", memory="1Gi")
-    queue["spec"]["preemption"] = {"withinClusterQueue": "LowerPriority"}
-    high = {"apiVersion": queue["apiVersion"], "kind": "WorkloadPriorityClass", "metadata": {"name": name}, "value": 1}
-    cluster.apply(flavor, queue, local, high)
-    queued = {"kueue.x-k8s.io/queue-name": name}
-    victim.tree["metadata"]["labels"] = queued
-    victim.submit()
-    containers = victim.wait_training()
-    for number in range(3 * TIMES):
-        urgent = make_job(f"urgent-{number}", cpu="50m", suspend=True)
-        urgent.tree["metadata"]["labels"] = queued | {"kueue.x-k8s.io/priority-class": name}
-        urgent.submit()
-        urgent.wait_training()
-        assert not victim.containers()
-        urgent.finish()
-        assert urgent.wait_end().startswith("Complete")
-        containers = victim.wait_training(without=containers)
-        victim.cycles += 1
-    victim.finish()
-    assert victim.wait_end().startswith("Complete")
-    count(report, victim.cycles)
+def test_train_jobs_disrupted_repeatedly_continue_and_complete(histories: Histories, report: SuiteReport) -> None:
+    judge(report, [future.result() for future in histories.disrupted])
 
 
-def test_node_drained_train_jobs_continue_on_the_other(
-    cluster: Cluster, make_job: MakeJob, report: SuiteReport
-) -> None:
-    """`kubectl drain`, with pods that fail and pods that save and exit with 0; each node in turn."""
-    jobs = [submitted(make_job, "fails"), submitted(make_job, "saves", on_sigterm="save 2")]
-    for name in (node.SECOND, node.NAME) * TIMES:
-        here = {job.name: job.containers_on(name) for job in jobs}
-        only = f"--pod-selector=jobset.sigs.k8s.io/jobset-name in ({','.join(here)})"
-        cluster.kubectl("drain", name, "--ignore-daemonsets", "--delete-emptydir-data", "--force", only)
-        for job in jobs:
-            job.wait_training(without=here[job.name])
-            assert not job.containers_on(name)
-            job.cycles += 1
-        cluster.kubectl("uncordon", name)
-    for job in jobs:
-        job.finish()
-        assert job.wait_end().startswith("Complete")
-        count(report, job.cycles)
+def test_train_job_preempted_by_kueue_continues_when_admitted_again(histories: Histories, report: SuiteReport) -> None:
+    judge(report, [histories.preempted.result()])
+
+
+def test_node_drained_train_jobs_continue_on_the_other(histories: Histories, report: SuiteReport) -> None:
+    judge(report, histories.drained.result())
 
 
 def moment(text: str) -> float:
@@ -138,6 +60,18 @@ def since(status: dict[str, Any], kind: str) -> str:
     """Return since when a condition is what it is."""
     found: str = next(one["lastTransitionTime"] for one in status["conditions"] if one["type"] == kind)
     return found
+
+
+def test_same_disruptions_on_kubeflow_trainer_are_counted(histories: Histories, report: SuiteReport) -> None:
+    """Trainplane keeps each TrainJob that Kubeflow Trainer keeps; which it loses is a figure."""
+    jobs = histories.reference.result()
+    for job in jobs:
+        report.row(job=job.name, runtime="Kubeflow Trainer 2.3", pods=job.nodes, cycles=job.cycles, end=job.end)
+    report.figure("reference_cycles", sum(job.cycles for job in jobs))
+    report.figure("reference_failed", sum("Failed" in job.end for job in jobs))
+    report.figure("reference_completed_early", sum("Complete" in job.end and "cycle" in job.end for job in jobs))
+    report.figure("reference_stuck", sum("stuck" in job.end for job in jobs))
+    assert jobs[0].end.startswith("Complete: ")
 
 
 def test_user_error_fails_at_once_with_its_logs(make_job: MakeJob, report: SuiteReport) -> None:
@@ -169,12 +103,15 @@ def test_fault_repeated_without_progress_fails_at_the_second_time(make_job: Make
 @pytest.mark.full
 def test_node_without_kubelet_train_job_continues_on_the_other(cluster: Cluster, make_job: MakeJob) -> None:
     """A node whose kubelet is gone is tainted out of service, as an admin does."""
-    job = submitted(make_job, "loses-a-node")
-    here = job.containers_on(node.SECOND)
+    job = make_job("loses-a-node")
+    job.submit()
+    container = job.wait_training()
+    assert job.is_on(node.SECOND)
     cluster.kill("kubelet-2")
     try:
         cluster.kubectl("taint", "node", node.SECOND, OUT_OF_SERVICE)
-        job.wait_training(without=here)
+        job.wait_training(without=container)
+        assert not job.is_on(node.SECOND)
     finally:
         cluster.kubectl("taint", "node", node.SECOND, f"{OUT_OF_SERVICE.partition('=')[0]}-")
         cluster.revive("kubelet-2")

@@ -158,10 +158,10 @@ def is_stop(fault: FirstFault) -> bool:
 
 
 def is_certain_error(fault: FirstFault) -> bool:
-    """Return whether a fault is certainly an error in the user's code, spec, or source, so that a restart would meet it.
+    """Return whether a fault is certainly an error in the user's code, spec, or data source.
 
-    Only errors of which the kubelet, a traceback, or an initializer leaves no doubt. An exception that a library may
-    raise for a network or device fault, such as RuntimeError or OSError, is not certain.
+    A restart would meet it again. Only errors of which the kubelet, a traceback, or an initializer leaves no doubt: an
+    exception that a library may raise for a network or device fault, such as RuntimeError or OSError, is not certain.
     """
     if _says_itself(fault):
         return not heals(fault)
