@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 BY_OPERATOR = frozenset({"DeadlineExceeded", "EarlierTrainJobFailed"})
 """Reasons of the end of a TrainJob that no pod brought about."""
-HEALING = frozenset({"device", "peer", "abort"})
-"""Logs of faults that another attempt may not meet."""
+HEALING = frozenset({"device", "peer", "abort", "silent"})
+"""Logs of faults that another attempt may not meet, or that nothing explains."""
 
 
 def judge_status(court: Judge, key: Key, before: Tree | None, after: Tree) -> None:

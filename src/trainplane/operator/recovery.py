@@ -3,7 +3,7 @@
 An attempt is one run of all pods, by one JobSet. Its JobSet says how it ended; this says what follows:
 
     a disruption     a pod was suspended, drained, preempted, deleted, or lost with its node: restart, not counted
-    a certain error  in the user's code or spec, or the same error twice in a row: the TrainJob has failed
+    a certain error  in the user's code or spec, or another of the user's errors twice in a row: the TrainJob has failed
     another fault    of a device, the network, a peer, or of an unknown cause: restart, up to the runtime's maxRestarts
 
 A disruption neither fails nor completes a TrainJob: a pod that exits with 0 because it was stopped has not finished.
@@ -36,6 +36,8 @@ EARLY: Final = timedelta(minutes=10)
 MOST_RESTARTS: Final = 2**31 - 1
 """The largest count that the status can hold. Only a label that a user has changed makes it so large."""
 SUSPENDED: Final = "the TrainJob was suspended"
+_OF_THE_NODE: Final = frozenset({"CudaError", "GpuMissing", "PortTaken", "DiskFull"})
+"""Causes that may be the node's, which pods may come back to: a repetition does not show that the user caused it."""
 
 
 class Restart(NamedTuple):
@@ -141,7 +143,9 @@ def _is_early(fault: FirstFault, seen: Sighting) -> bool:
 
 
 def _is_repeated(job: TrainJob, fault: FirstFault) -> bool:
-    """Return whether the attempt before failed by the same cause, one that does not heal by itself."""
+    """Return whether the attempt before failed by the same cause, and one that is the user's and does not heal."""
+    kind = class_of(fault.cause)
+    if kind.heals or kind.certainty != "certain" or fault.cause in _OF_THE_NODE:
+        return False
     before = [one for one in job.status.timeline if (one.stage, one.number) == (timeline.RESTARTED, fault.restart)]
-    same = any(one.reason.partition(" ")[0] == fault.cause for one in before)
-    return same and not class_of(fault.cause).heals
+    return any(one.reason.partition(" ")[0] == fault.cause for one in before)

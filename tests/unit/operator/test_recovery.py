@@ -256,10 +256,10 @@ async def test_fault_without_certainty_fails_where_the_runtime_allows_no_restart
     assert ("Failed", "True", "FailedJobs") in world.conditions()
 
 
-async def fail_again(world: World, log: str, created: str = "2026-01-01T00:03:00Z") -> None:
+async def fail_again(world: World, log: str, *, created: str = "2026-01-01T00:03:00Z", code: int = 1) -> None:
     """Let both pods of the attempt begin, and one of them fail."""
     await train(world, meta={"creationTimestamp": created})
-    say(world, 0, phase="Failed", exit_code=1, log=log, meta={"creationTimestamp": created})
+    say(world, 0, phase="Failed", exit_code=code, log=log, meta={"creationTimestamp": created})
     await end(world)
 
 
@@ -270,6 +270,16 @@ async def test_same_unhealing_cause_twice_in_a_row_fails() -> None:
     await fail_again(world, SHAPES)
     assert ("Failed", "True", "FailedJobs") in world.conditions()
     assert status(world)["restarts"] == 1
+
+
+@pytest.mark.parametrize(
+    ("log", "code"), [("", 255), (NCCL, 134), ("RuntimeError: CUDA error: an illegal memory access was encountered", 1)]
+)
+async def test_cause_that_may_be_the_nodes_or_is_unclear_restarts_each_time(log: str, code: int) -> None:
+    world = await world_with(10)
+    for number in range(1, 4):
+        await fail_again(world, log, code=code)
+        assert (await restarted(world))["restartsCountTowardsMax"] == number
 
 
 async def test_same_cause_twice_after_a_long_run_restarts() -> None:
