@@ -90,7 +90,9 @@ RUN: Final = ("python3", "-u", "-c", PROGRAM)
 TORCHRUN: Final = ("sh", "-c", f"cat > /tmp/train.py <<'END'\n{GLOO}\nEND\nexec torchrun /tmp/train.py")
 _MPI: Final = "/opt/openmpi4"
 _SENT: Final = [word for name in ("RANKS", "RANK_0", "ON_SIGTERM") for word in ("-x", name)]
-MPIRUN: Final = (f"{_MPI}/bin/mpirun", "-n", "2", *_SENT, *RUN)
+_RESOLVED: Final = 'until getent hosts "$RANK_0"; do sleep 0.2; done; exec "$@"'
+"""A launcher that is a node itself may start before its own name resolves; mpirun then takes it for another host."""
+MPIRUN: Final = ("sh", "-c", _RESOLVED, "sh", f"{_MPI}/bin/mpirun", "-n", "2", *_SENT, *RUN)
 MPI_VARIABLES: Final = {"PATH": f"{_MPI}/bin:/usr/bin:/bin", "LD_LIBRARY_PATH": f"{_MPI}/lib"}
 
 SSHD: Final = "Port 2222\nHostKey /home/mpiuser/.ssh/id_rsa\nPidFile /tmp/sshd.pid\nStrictModes no\n"
