@@ -30,6 +30,7 @@ from trainplane.lifecycle.timeline import (
     FAILED,
     FIRST_STEP,
     MOST_REASON,
+    NEVER,
     ONCE,
     PULLED,
     QUEUED,
@@ -174,7 +175,8 @@ def _is_probed(pod: Tree) -> bool:
 
 def _started(status: Tree) -> str:
     paths = (("state", "running"), ("state", "terminated"), ("lastState", "terminated"))
-    return next((since for path in paths if (since := trees.text(status, *path, "startedAt"))), "")
+    times = (trees.text(status, *path, "startedAt") for path in paths)
+    return next((since for since in times if since and since != NEVER), "")
 
 
 def _since(pod: Tree, kind: str) -> str:

@@ -12,6 +12,7 @@ from trainplane.api import names
 from trainplane.api.meta import find
 from trainplane.lifecycle.conditions import ENDS
 from trainplane.lifecycle.status import ready_jobs
+from trainplane.lifecycle.timeline import POD_RESTARTED, RESTARTED, RUNNING, stage_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,8 @@ SUSPENDED: Final = "Suspended"
 SCHEDULED: Final = "Scheduled"
 COMPLETED: Final = "Completed"
 """The reason of the last Event of a TrainJob that went well."""
+_RAN_BEFORE: Final = frozenset({RUNNING, RESTARTED, POD_RESTARTED})
+"""Stages after which pods that become ready have been ready before."""
 
 
 class EventContent(NamedTuple):
@@ -51,7 +54,7 @@ def moved(name: str) -> EventContent:
 
 def restarting(number: int, reason: str) -> EventContent:
     """Report that the operator restarts all pods."""
-    return EventContent("Normal", "Restarting", f"restart {number}: {reason}")
+    return EventContent("Warning", "Restarting", f"restart {number}: {reason}")
 
 
 def creation_failed(error: Exception) -> EventContent:
@@ -67,7 +70,7 @@ def of_change(before: TrainJobStatus, after: TrainJobStatus) -> Iterator[EventCo
     if was is not None and was.status == "True" and (now is None or now.status == "False"):
         yield EventContent("Normal", "Resumed", "resumed: pods may start")
     if has_started(before, after):
-        yield _started(after)
+        yield _started(before, after)
     for kind in ENDS:
         condition = find(after.conditions, kind)
         if condition is not None and _turned(find(before.conditions, kind), condition, "True"):
@@ -79,9 +82,9 @@ def scheduled(pods: int) -> EventContent:
     return EventContent("Normal", SCHEDULED, f"all {pods} pods have a machine" if pods > 1 else "its pod has a machine")
 
 
-def _started(after: TrainJobStatus) -> EventContent:
+def _started(before: TrainJobStatus, after: TrainJobStatus) -> EventContent:
     fault = after.first_fault
-    if fault is None:
+    if fault is None or not stage_names(before.timeline) & _RAN_BEFORE:
         return EventContent("Normal", "Started", "pods are ready: training runs")
     place = f"{fault.step} {fault.index}" if fault.step else "a pod"
     return EventContent("Warning", "Restarted", f"pods are ready again, after {fault.cause} in {place}")

@@ -55,6 +55,8 @@ AGAIN: Final = (SUSPENDED, RESUMED, RESTARTED, POD_RESTARTED)
 ENDS: Final = (SUCCEEDED, FAILED)
 MOST_AGAIN: Final = 8
 """Entries of what happens again."""
+NEVER: Final = "1970-01-01T00:00:00Z"
+"""The time that a kubelet writes for the start of a container that it could not start."""
 MOST_REASON: Final = 128
 """Letters of a reason."""
 

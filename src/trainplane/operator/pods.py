@@ -22,7 +22,7 @@ from trainplane.kube.codec import MALFORMED, decoder
 from trainplane.kube.projection import Index, Projection
 from trainplane.kube.resource import Key
 from trainplane.kube.store import Store
-from trainplane.lifecycle.timeline import PodTimes
+from trainplane.lifecycle.timeline import NEVER, PodTimes
 from trainplane.resources import PODS
 
 if TYPE_CHECKING:
@@ -407,7 +407,8 @@ def _cut_state(state: _State, letters: int = _MESSAGE) -> _State:
         return _State(running={"startedAt": since} if isinstance(since, str) and len(since) <= _TIME else {})
     if state.terminated is not None:
         message = state.terminated.message[-letters:]  # its end tells more
-        since = (state.terminated.started_at or "")[:_TIME] or None
+        since = (state.terminated.started_at or "")[:_TIME]
+        since = None if since in {"", NEVER} else since
         return _State(terminated=msgspec.structs.replace(state.terminated, message=message, started_at=since))
     if state.waiting is not None:
         return _State(waiting=_Waiting(state.waiting.reason, state.waiting.message[:_MESSAGE]))

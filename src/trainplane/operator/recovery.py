@@ -49,6 +49,13 @@ class Restart(NamedTuple):
     """Whether it counts towards the runtime's maxRestarts."""
 
 
+class Refusal(NamedTuple):
+    """The failure of a TrainJob that is not restarted."""
+
+    reason: str
+    """Why it is not restarted, as the end of a sentence; empty if its runtime restarts nothing."""
+
+
 def is_outdated(job: TrainJob, jobset: SeenJobSet) -> bool:
     """Return whether a TrainJob is to run a later attempt than its JobSet does."""
     return not is_finished(job.status.conditions) and job.status.restarts > jobset.attempt
@@ -82,16 +89,20 @@ def after_disruption(job: TrainJob, status: TrainJobStatus, jobset: SeenJobSet, 
 
 def after_fault(
     job: TrainJob, status: TrainJobStatus, jobset: SeenJobSet, seen: Sighting, max_restarts: int
-) -> Restart | None:
-    """Return the restart of a TrainJob whose attempt failed by a fault; None if the TrainJob has failed with it."""
+) -> Restart | Refusal:
+    """Return the restart of a TrainJob whose attempt failed by a fault, or why the TrainJob has failed with it."""
     fault = present_fault(status, jobset)
     counted = job.status.restarts_count_towards_max
-    if counted >= max_restarts or not _may_restart(job, status):
-        return None
+    if not max_restarts or not _may_restart(job, status):
+        return Refusal("")
+    if counted >= max_restarts:
+        return Refusal(f"{counted} of {max_restarts} restarts are used")
     if fault is None:
         return Restart(f"a fault of an unknown cause ({counted + 1} of {max_restarts})", counts=True)
-    if _is_early(fault, seen) and (faults.is_certain_error(fault) or _is_repeated(job, fault)):
-        return None
+    if _is_early(fault, seen) and faults.is_certain_error(fault):
+        return Refusal("the error would come again")
+    if _is_early(fault, seen) and _is_repeated(job, fault):
+        return Refusal("the attempt before failed by the same cause")
     return Restart(f"{timeline.fault_reason(fault)} ({counted + 1} of {max_restarts})", counts=True)
 
 
@@ -106,6 +117,19 @@ def restarted(status: TrainJobStatus, restart: Restart) -> TrainJobStatus:
         restarts=status.restarts + 1,
         restarts_count_towards_max=status.restarts_count_towards_max + restart.counts,
     )
+
+
+def failed(status: TrainJobStatus, refusal: Refusal) -> TrainJobStatus:
+    """Return the status of a TrainJob whose condition Failed says also why it is not restarted."""
+    if not refusal.reason:
+        return status
+    conditions = [
+        msgspec.structs.replace(one, message=f"{one.message} Not restarted: {refusal.reason}.")
+        if (one.type, one.status) == (names.FAILED, "True")
+        else one
+        for one in status.conditions
+    ]
+    return msgspec.structs.replace(status, conditions=conditions)
 
 
 def without_progress(status: TrainJobStatus) -> TrainJobStatus:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from trainplane.api.meta import Condition
-    from trainplane.api.trainjob import TrainJob, TrainJobStatus
+    from trainplane.api.trainjob import FirstFault, TrainJob, TrainJobStatus
     from trainplane.api.tree import Tree
 
 
@@ -113,7 +113,7 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
     if old.runtime_digest != after.runtime_digest:
         changes["runtimeDigest"] = after.runtime_digest
     if old.first_fault != after.first_fault:
-        changes["firstFault"] = None if after.first_fault is None else to_tree(after.first_fault)
+        changes["firstFault"] = _replacing(old.first_fault, after.first_fault)
     if old.timeline != after.timeline:
         changes["timeline"] = [to_tree(one) for one in after.timeline] or None
     changes |= {
@@ -135,6 +135,14 @@ def merge_patch(before: TrainJob, after: TrainJobStatus) -> Tree | None:
     meta = {"resourceVersion": before.metadata.resource_version}
     # An empty status breaks its schema (minProperties), so it goes away altogether.
     return {"metadata": meta, "status": None if nothing_left else changes}
+
+
+def _replacing(before: FirstFault | None, after: FirstFault | None) -> Tree | None:
+    """Return the merge patch that replaces a whole object: fields that are left out would keep their old values."""
+    if after is None:
+        return None
+    gone: Tree = {} if before is None else dict.fromkeys(to_tree(before))
+    return gone | to_tree(after)
 
 
 def written(condition: Condition) -> Tree:

@@ -156,9 +156,11 @@ class TrainJobReconciler:
         after = await self._observe(key, job.view, jobset, seen, now)
         if isinstance(after, RequeueAfter):
             return after
-        restart = await self._next_attempt(key, job, after, jobset, seen)
-        if restart is not None:
-            return await self._decide_restart(key, job, restart, after, now)
+        decision = await self._next_attempt(key, job, after, jobset, seen)
+        if isinstance(decision, recovery.Restart):
+            return await self._decide_restart(key, job, decision, after, now)
+        if decision is not None:
+            after = recovery.failed(after, decision)
         after = await self._outputs.end(job.view, after, jobset, seen.pods, now)
         self._tell_scheduled(key, job.view, after, seen)
         after, left = self._doom(job.view, after, now)
@@ -213,8 +215,8 @@ class TrainJobReconciler:
 
     async def _next_attempt(
         self, key: Key, job: Document[TrainJob], after: TrainJobStatus, jobset: SeenJobSet | None, seen: Sighting
-    ) -> recovery.Restart | None:
-        """Return the restart that follows from the end of the present attempt, if it has ended and one follows.
+    ) -> recovery.Restart | recovery.Refusal | None:
+        """Return what follows from the end of the present attempt; None if it has not ended, or well.
 
         Where the CRD drops `status.restarts`, nothing could be decided by it, and a TrainJob ends as its JobSet does.
         """

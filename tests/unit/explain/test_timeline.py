@@ -34,6 +34,11 @@ def test_from_pods_alone() -> None:
     ]  # fmt: skip
 
 
+def test_image_of_a_container_that_could_not_start_has_no_time() -> None:
+    broken = ready(state={"terminated": {"exitCode": 128, "reason": "StartError", "startedAt": "1970-01-01T00:00:00Z"}})
+    assert "Pulled" not in dict(told(train_job(), [broken]))
+
+
 def test_what_the_status_keeps_counts_before_what_pods_say() -> None:
     kept = [{"stage": "Running", "time": at(2)}, {"stage": "FirstStep", "time": at(3)}]
     assert told(train_job(status={"timeline": kept}), [ready()]) == [

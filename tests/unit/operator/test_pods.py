@@ -101,3 +101,12 @@ def test_a_pod_that_broke_was_ready_when_its_containers_had_started_unless_they_
     assert (first.ready, second.ready) == ("2026-01-01T00:00:07Z", "")
     assert change.new is not None
     assert b"hunter2" not in change.new.data
+
+
+def test_container_that_could_not_start_has_no_start_time() -> None:
+    store = pod_store()
+    broken = pod(jobset_uid="u", exit_code=128, reason="StartError")
+    broken["status"]["containerStatuses"][0]["state"]["terminated"]["startedAt"] = "1970-01-01T00:00:00Z"
+    put(store, broken)
+    (seen,) = PodMirror(store).of(JOB, "u")
+    assert (seen.times.started, seen.times.ready, seen.times.waits) == ("", "", True)

@@ -83,6 +83,12 @@ def status(world: World) -> Tree:
     return found
 
 
+def failure(world: World) -> str:
+    """Return the message of the condition Failed."""
+    message: str = next(one["message"] for one in status(world)["conditions"] if one["type"] == "Failed")
+    return message
+
+
 async def end(world: World, how: Tree = BROKEN) -> None:
     """Let the JobSet end, and the operator look at that until it does no more."""
     world.jobset_says(counts(failed=1), conditions=(how,))
@@ -236,6 +242,7 @@ async def test_certain_error_fails_at_once(max_restarts: int) -> None:
     say(world, 0, phase="Failed", exit_code=1, log=TYPO)
     await end(world)
     assert ("Failed", "True", "FailedJobs") in world.conditions()
+    assert failure(world).endswith("Not restarted: the error would come again.") == bool(max_restarts)
     assert world.job_set() is not None  # its pods keep their logs
 
 
@@ -269,6 +276,7 @@ async def test_same_unhealing_cause_twice_in_a_row_fails() -> None:
     await restarted(world)
     await fail_again(world, SHAPES)
     assert ("Failed", "True", "FailedJobs") in world.conditions()
+    assert failure(world).endswith("Not restarted: the attempt before failed by the same cause.")
     assert status(world)["restarts"] == 1
 
 
@@ -297,6 +305,37 @@ async def test_healing_fault_restarts_until_the_limit() -> None:
         assert (await restarted(world))["restartsCountTowardsMax"] == number
     await fail_again(world, LOST_PEER)
     assert ("Failed", "True", "FailedJobs") in world.conditions()
+    assert failure(world).endswith("Not restarted: 3 of 3 restarts are used.")
+
+
+async def test_first_fault_of_a_later_attempt_keeps_nothing_of_the_one_before() -> None:
+    world = await world_with(10)
+    say(world, 1, phase="Failed", exit_code=134, log=NCCL)
+    await end(world)
+    await restarted(world)
+    await train(world)
+    say(world, 0, meta=DELETED)
+    await end(world)
+    fault = status(world)["firstFault"]
+    assert (fault["cause"], fault["pod"], fault.get("index", 0)) == ("PodDeleted", "job-node-0-0-a0", 0)
+    assert fault.keys().isdisjoint({"log", "exitCode", "container"})
+
+
+async def test_restart_is_an_event_that_is_not_merged() -> None:
+    world = await world_with(10)
+    say(world, 0, phase="Failed", exit_code=134, log=NCCL)
+    await end(world)
+    assert [one.type for one in world.recorder._notes.values() if one.reason == "Restarting"] == ["Warning"]
+
+
+async def test_pods_that_become_ready_for_the_first_time_after_a_fault_was_seen_have_started() -> None:
+    world = await world_with(10)
+    world.jobset_says(counts(active=1))
+    await world.settle()
+    say(world, 0, phase="Failed", exit_code=1, log=TYPO)
+    world.jobset_says(counts(ready=1))
+    await world.settle()
+    assert "Restarted" not in world.news()
 
 
 async def test_restart_decided_before_a_crash_is_made_by_the_next_leader() -> None:
