@@ -123,8 +123,9 @@ def failed(status: TrainJobStatus, refusal: Refusal) -> TrainJobStatus:
     """Return the status of a TrainJob whose condition Failed says also why it is not restarted."""
     if not refusal.reason:
         return status
+    words = f" Not restarted: {refusal.reason}."
     conditions = [
-        msgspec.structs.replace(one, message=f"{one.message} Not restarted: {refusal.reason}.")
+        msgspec.structs.replace(one, message=one.message.removesuffix(words) + words)
         if (one.type, one.status) == (names.FAILED, "True")
         else one
         for one in status.conditions

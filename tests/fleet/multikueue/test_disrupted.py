@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,7 @@ def us(fleet: Fleet, real_worker: Cluster) -> Iterator[Team]:
         labels = {"nodeLabels": {"kubernetes.io/hostname": node.NAME}, "tolerations": [objects.REAL]}
         Api(cluster).apply(runtime, objects.flavor(RUNTIME, **(labels if cluster is real_worker else {})))
     quotas = {"worker1": {"cpu": "100m"}, "worker2": {"cpu": "0"}}
-    team = make_team(fleet, "disrupted", quotas=quotas, flavor=RUNTIME, preemption=PREEMPTION)
+    team = make_team(fleet, f"disrupted-{uuid.uuid4().hex[:8]}", quotas=quotas, flavor=RUNTIME, preemption=PREEMPTION)
     for cluster in fleet.clusters:
         Api(cluster).apply(*(objects.priority_class(f"disrupted-{value}", value) for value in (1, 1000)))
     yield team
