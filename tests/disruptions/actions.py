@@ -51,6 +51,15 @@ def abort(job: Job) -> None:
     job.abort(job.nodes - 1)
 
 
+def preempt(victim: Job, urgent: Job) -> None:
+    """Let an urgent TrainJob take the quota of another one, and complete."""
+    urgent.submit()
+    urgent.wait_training()
+    assert victim.pods() == []
+    urgent.finish()
+    assert urgent.wait_end().startswith("Complete")
+
+
 TALKING: Final = (suspend, delete_last, abort, suspend, evict_first, delete_first, suspend)
 """For pods that exit with an error when they are stopped."""
 SAVING: Final = (evict_first, delete_last, suspend, evict_last, suspend)

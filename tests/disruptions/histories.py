@@ -1,4 +1,4 @@
-"""What is done to which TrainJobs: on shipped runtimes of Trainplane, and the same on Kubeflow Trainer 2.3."""
+"""Histories of TrainJobs that are disrupted: on shipped runtimes of Trainplane, and on Kubeflow Trainer 2.3."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MPI: Final = ("deepspeed-distributed", "mlx-distributed")
 """Runtimes whose launcher starts the ranks. Not here: those of Flux, the data cache, and torchtune, whose pods need
 programs that the lab has not, or data; their policy is that of the others."""
 TIMES: Final = sized(1, full=5)
-"""How often each list of actions is done."""
+"""Repetitions of each list of actions."""
 STUCK_SECONDS: Final = 300.0
-"""How long a TrainJob of Kubeflow Trainer may take to train again before it counts as stuck; the Job controller waits
-up to minutes before it replaces a pod."""
+"""Seconds after which a TrainJob of Kubeflow Trainer that does not train again counts as stuck. The Job controller may
+wait minutes before it replaces a pod."""
 
 
 class Histories(NamedTuple):
-    """What is done to TrainJobs, all at the same time; each result is TrainJobs with their ends."""
+    """Histories that run at the same time; each result is TrainJobs with their ends."""
 
     disrupted: list[Future[Job]]
     preempted: Future[Job]
@@ -53,7 +53,7 @@ def begin(cluster: Cluster, make_job: MakeJob, reference: Callable[[], list[Job]
 
 
 def planned(make_job: MakeJob) -> Plan:
-    """Return the TrainJobs of shipped runtimes, and what is done to each."""
+    """Return TrainJobs of shipped runtimes, each with the actions on it."""
     few = actions.FEW * TIMES
     plan: Plan = [
         (make_job("talking"), actions.TALKING * TIMES),
@@ -88,11 +88,7 @@ def preempt(cluster: Cluster, make_job: MakeJob) -> Job:
     def take_quota(job: Job) -> None:
         urgent = make_job(f"urgent-{job.cycles}", cpu="50m", suspend=True)
         urgent.tree["metadata"]["labels"] = queued | {"kueue.x-k8s.io/priority-class": name}
-        urgent.submit()
-        urgent.wait_training()
-        assert job.pods() == []
-        urgent.finish()
-        assert urgent.wait_end().startswith("Complete")
+        actions.preempt(job, urgent)
 
     return run(victim, (take_quota,) * 3 * TIMES)
 
@@ -103,11 +99,12 @@ def drain(cluster: Cluster, make_job: MakeJob) -> list[Job]:
     only = f"--pod-selector=jobset.sigs.k8s.io/jobset-name in ({','.join(job.name for job in jobs)})"
     for job in jobs:
         job.submit()
-        job.wait_training()
+    containers = {job.name: job.wait_training() for job in jobs}
     for machine in (node.SECOND, node.NAME) * TIMES:
+        here = [job for job in jobs if job.is_on(machine)]
         cluster.kubectl("drain", machine, "--ignore-daemonsets", "--delete-emptydir-data", "--force", only)
-        for job in jobs:
-            job.wait_training()
+        for job in here:
+            containers[job.name] = job.wait_training(without=containers[job.name])
             assert not job.is_on(machine)
             job.cycles += 1
         cluster.kubectl("uncordon", machine)
@@ -118,7 +115,7 @@ def drain(cluster: Cluster, make_job: MakeJob) -> list[Job]:
 
 
 def compare(make_job: MakeJob) -> list[Job]:
-    """Do to TrainJobs of Kubeflow Trainer what is done to those of Trainplane, as far as it is the same."""
+    """Disrupt TrainJobs of Kubeflow Trainer as those of Trainplane; return them with their ends."""
     kept = (actions.suspend, actions.delete_last, actions.suspend)
     plan: Plan = [(make_job("suspended"), kept)]
     if FULL:

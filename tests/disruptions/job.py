@@ -49,7 +49,7 @@ class Job:
     engine: str = "trainplane"
     cycles: int = 0
     end: str = ""
-    """How it ended, or what was wrong instead."""
+    """Its condition at the end, or the error that ended the test of it."""
     seconds: float = SECONDS
     worker: Cluster | None = None
     """The cluster of its pods, if that is another one."""
@@ -205,6 +205,6 @@ class Job:
 
 
 def _rank(pod: Tree) -> tuple[bool, int]:
-    """Return what pods are ordered by: the launcher has rank 0, if there is one."""
+    """Return the sort key of a pod: a launcher has rank 0, and the others follow by index."""
     labels = pod["metadata"]["labels"]
     return labels[STEP] != "launcher", int(labels[INDEX])

@@ -22,7 +22,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 pytestmark = pytest.mark.timeout(3600)
 
 
-def judge(report: SuiteReport, jobs: Sequence[Job]) -> None:
+def check_completed(report: SuiteReport, jobs: Sequence[Job]) -> None:
     """Count the cycles and ends of TrainJobs, of which each must have completed when it was let finish."""
     for job in jobs:
         runtime = job.tree["spec"]["runtimeRef"]["name"]
@@ -40,15 +40,15 @@ def count(report: SuiteReport, name: str, more: int) -> None:
 
 
 def test_train_jobs_disrupted_repeatedly_continue_and_complete(histories: Histories, report: SuiteReport) -> None:
-    judge(report, [future.result() for future in histories.disrupted])
+    check_completed(report, [future.result() for future in histories.disrupted])
 
 
 def test_train_job_preempted_by_kueue_continues_when_admitted_again(histories: Histories, report: SuiteReport) -> None:
-    judge(report, [histories.preempted.result()])
+    check_completed(report, [histories.preempted.result()])
 
 
 def test_node_drained_train_jobs_continue_on_the_other(histories: Histories, report: SuiteReport) -> None:
-    judge(report, histories.drained.result())
+    check_completed(report, histories.drained.result())
 
 
 def moment(text: str) -> float:
@@ -57,7 +57,7 @@ def moment(text: str) -> float:
 
 
 def since(status: dict[str, Any], kind: str) -> str:
-    """Return since when a condition is what it is."""
+    """Return the time of the last transition of a condition."""
     found: str = next(one["lastTransitionTime"] for one in status["conditions"] if one["type"] == kind)
     return found
 
@@ -86,8 +86,9 @@ def test_user_error_fails_at_once_with_its_logs(make_job: MakeJob, report: Suite
     assert tree["status"].get("restarts", 0) == 0
     words = ("logs", f"--namespace={job.namespace}", "--selector=jobset.sigs.k8s.io/jobset-name=typo")
     assert "NameError" in job.cluster.kubectl(*words).stdout
-    since = next(one["lastTransitionTime"] for one in tree["status"]["conditions"] if one["type"] == "Failed")
-    report.figure("user_error_s", moment(since) - moment(tree["metadata"]["creationTimestamp"]))
+    report.figure(
+        "user_error_s", moment(since(tree["status"], "Failed")) - moment(tree["metadata"]["creationTimestamp"])
+    )
 
 
 def test_fault_repeated_without_progress_fails_at_the_second_time(make_job: MakeJob) -> None:

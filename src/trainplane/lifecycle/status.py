@@ -21,7 +21,7 @@ from trainplane.api.trainjob import JobStatus  # noqa: TC001 msgspec reads annot
 from trainplane.lifecycle.conditions import is_finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from trainplane.api.trainjob import TrainJob, TrainJobStatus
@@ -60,6 +60,17 @@ def fail(status: TrainJobStatus, reason: str, message: str, now: datetime) -> Tr
     """Return the status with the TrainJob failed for a reason of our own."""
     failed = Condition(names.FAILED, "True", reason, message)
     return msgspec.structs.replace(status, conditions=upsert(status.conditions, failed, now))
+
+
+def with_failure(status: TrainJobStatus, reworded: Callable[[str], str]) -> TrainJobStatus:
+    """Return the status with another message of its condition Failed, if that is True."""
+    conditions = [
+        msgspec.structs.replace(one, message=reworded(one.message))
+        if (one.type, one.status) == (names.FAILED, "True")
+        else one
+        for one in status.conditions
+    ]
+    return msgspec.structs.replace(status, conditions=conditions)
 
 
 def ready_jobs(jobs: Iterable[JobStatus]) -> int:

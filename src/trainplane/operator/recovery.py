@@ -25,6 +25,7 @@ from trainplane.explain import faults
 from trainplane.explain.catalogue import class_of
 from trainplane.lifecycle import timeline
 from trainplane.lifecycle.conditions import ENDS, is_finished
+from trainplane.lifecycle.status import with_failure
 
 if TYPE_CHECKING:
     from trainplane.api.trainjob import FirstFault, TrainJob, TrainJobStatus
@@ -50,7 +51,7 @@ class Restart(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """The failure of a TrainJob that is not restarted."""
+    """The decision not to restart a TrainJob that has failed."""
 
     reason: str
     """Why it is not restarted, as the end of a sentence; empty if its runtime restarts nothing."""
@@ -99,9 +100,10 @@ def after_fault(
         return Refusal(f"{counted} of {max_restarts} restarts are used")
     if fault is None:
         return Restart(f"a fault of an unknown cause ({counted + 1} of {max_restarts})", counts=True)
-    if _is_early(fault, seen) and faults.is_certain_error(fault):
+    early = _is_early(fault, seen)
+    if early and faults.is_certain_error(fault):
         return Refusal("the error would come again")
-    if _is_early(fault, seen) and _is_repeated(job, fault):
+    if early and _is_repeated(job, fault):
         return Refusal("the attempt before failed by the same cause")
     return Restart(f"{timeline.fault_reason(fault)} ({counted + 1} of {max_restarts})", counts=True)
 
@@ -124,13 +126,7 @@ def failed(status: TrainJobStatus, refusal: Refusal) -> TrainJobStatus:
     if not refusal.reason:
         return status
     words = f" Not restarted: {refusal.reason}."
-    conditions = [
-        msgspec.structs.replace(one, message=one.message.removesuffix(words) + words)
-        if (one.type, one.status) == (names.FAILED, "True")
-        else one
-        for one in status.conditions
-    ]
-    return msgspec.structs.replace(status, conditions=conditions)
+    return with_failure(status, lambda message: message.removesuffix(words) + words)
 
 
 def without_progress(status: TrainJobStatus) -> TrainJobStatus:

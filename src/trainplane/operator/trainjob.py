@@ -216,7 +216,7 @@ class TrainJobReconciler:
     async def _next_attempt(
         self, key: Key, job: Document[TrainJob], after: TrainJobStatus, jobset: SeenJobSet | None, seen: Sighting
     ) -> recovery.Restart | recovery.Refusal | None:
-        """Return what follows from the end of the present attempt; None if it has not ended, or well.
+        """Return the decision about the next attempt; None if the present one has not ended, or ended well.
 
         Where the CRD drops `status.restarts`, nothing could be decided by it, and a TrainJob ends as its JobSet does.
         """

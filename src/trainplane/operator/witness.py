@@ -18,6 +18,7 @@ from trainplane.api.moments import read_moment
 from trainplane.explain import faults
 from trainplane.lifecycle.conditions import is_finished
 from trainplane.lifecycle.phase import PENDING, QUEUED, SUSPENDED, Phase, PodCounts, phase_of
+from trainplane.lifecycle.status import with_failure
 from trainplane.lifecycle.timeline import Attempt
 from trainplane.operator.evidence import SURVIVED, Evidence
 
@@ -213,13 +214,7 @@ def _with_cause(before: TrainJobStatus, after: TrainJobStatus, restarts: int) ->
     fault = after.first_fault
     if fault is None or fault.restart != restarts or is_finished(before.conditions):
         return after
-    conditions = [
-        msgspec.structs.replace(one, message=f"{faults.sentence(fault)} (JobSet: {one.message})")
-        if (one.type, one.status) == (names.FAILED, "True")
-        else one
-        for one in after.conditions
-    ]
-    return msgspec.structs.replace(after, conditions=conditions)
+    return with_failure(after, lambda message: f"{faults.sentence(fault)} (JobSet: {message})")
 
 
 def with_phase(job: TrainJob, after: TrainJobStatus, seen: Sighting, hindrance: str = "") -> TrainJobStatus:

@@ -64,11 +64,7 @@ def make_job(us: Team, name: str, priority: int) -> Job:
 def test_train_job_preempted_and_disrupted_on_a_worker_continues_and_completes(us: Team, report: SuiteReport) -> None:
     def preempt(job: Job) -> None:
         with closing(make_job(us, f"urgent-{job.cycles}", 1000)) as urgent:
-            urgent.submit()
-            urgent.wait_training()
-            assert job.pods() == []
-            urgent.finish()
-            assert urgent.wait_end().startswith("Complete")
+            actions.preempt(job, urgent)
 
     done: Any = (preempt, actions.delete_last, preempt, actions.abort, actions.evict_first) * TIMES
     victim = make_job(us, "victim", 1)

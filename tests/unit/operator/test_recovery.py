@@ -328,7 +328,7 @@ async def test_restart_is_an_event_that_is_not_merged() -> None:
     assert [one.type for one in world.recorder._notes.values() if one.reason == "Restarting"] == ["Warning"]
 
 
-async def test_pods_that_become_ready_for_the_first_time_after_a_fault_was_seen_have_started() -> None:
+async def test_pods_first_ready_after_a_fault_record_no_restarted_event() -> None:
     world = await world_with(10)
     world.jobset_says(counts(active=1))
     await world.settle()
