@@ -1,4 +1,4 @@
-"""One node cluster with JobSet and our operator for the whole suite; each test may have a tenant's namespace in it."""
+"""The shared node cluster; each test may have a tenant's namespace in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import profiles, trainplane
+from tests import shared
 from tests.cli.tenant import Tenant, tenant_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "cli") as cluster:
+    with shared.node_cluster() as cluster:
         yield cluster
 
 

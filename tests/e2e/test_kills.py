@@ -15,6 +15,7 @@ import pytest
 
 from lab import trainplane
 from lab.processes import wait_for
+from tests import shared
 from tests.e2e.gate import Gate
 from tests.e2e.played import Played, runtime
 from tests.e2e.shell import WAITING, shell_job, shell_runtime
@@ -137,6 +138,13 @@ class Operator:
             self.gate.disarm()
             self.cluster.revive(trainplane.ENGINE)
             trainplane.wait_ready(self.cluster)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Return a cluster of this module's own, because its tests kill the operator."""
+    with shared.own_node_cluster("kills") as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

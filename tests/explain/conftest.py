@@ -1,4 +1,4 @@
-"""One cluster with a real node and our operator, and a user of two namespaces who sees no more than a user does."""
+"""The shared node cluster, and a user of two namespaces who sees no more than a user does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lab import accounts, profiles, reference, trainplane
+from lab import accounts, profiles, reference
+from tests import shared
 from tests.explain.failures import NAMESPACE, STRICT, surroundings
 from tests.sdk.kubernetes.stage import Stage
 from tests.sdk.local.documents import write_runtimes
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from trainplane.client.backends.local.backend import LocalBackend
 
 USER = "practitioner"
-STRICT_KUBELET = {"localStorageCapacityIsolation": True, "volumeStatsAggPeriod": "5s"}
-"""One that evicts pods which write more than they may, and looks often."""
 READS = [
     {"apiGroups": ["trainer.kubeflow.org"], "resources": ["trainjobs", "trainingruntimes"], "verbs": ["*"]},
     {"apiGroups": [""], "resources": ["pods", "pods/log", "events"], "verbs": ["get", "list", "watch"]},
@@ -35,14 +34,14 @@ READS = [
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "explain", **STRICT_KUBELET) as cluster:
+    with shared.node_cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
 def reference_cluster() -> Iterator[Cluster]:
     """Return the same with the reference's controller in place of ours."""
-    with profiles.node_with(reference.install, "explain-reference", **STRICT_KUBELET) as cluster:
+    with profiles.node_with(reference.install, "explain-reference", **shared.KUBELET) as cluster:
         yield cluster
 
 

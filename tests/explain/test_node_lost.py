@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab import node
+from tests import shared
 from tests.explain.failures import NAMESPACE, Failure
 from tests.explain.making import PATIENCE, explained_later, is_right, make
 
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 """What Kubernetes' own page on nodes that are shut down without a word says to taint them with."""
 LOST = Failure("node-lost", "NodeLost", pod={"terminationGracePeriodSeconds": 30})
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """Return a cluster of this module's own, because its test kills the kubelet."""
+    with shared.own_node_cluster("node-lost") as cluster:
+        yield cluster
 
 
 @pytest.mark.full

@@ -1,21 +1,19 @@
 """One fleet for the whole suite: a hub and two workers, each with Kueue and our operator, workers with simulated nodes.
 
-Tests share it: each has a team of its own (`team`), and puts back what it cut, killed or configured. With
-`TRAINPLANE_FLEET=NAME` a fleet of that name is used, and left running, so that the next run need not start one.
+Tests share it: each has a team of its own (`team`), and puts back what it cut, killed or configured.
 """
 
 from __future__ import annotations
 
-import os
 import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab import kwok, node, trainplane
-from lab.errors import NoClusterError
 from lab.fleet import Fleet
 from lab.images import trainplane as images
+from tests import shared
 from tests.fleet import objects
 from tests.fleet.api import Api
 from tests.fleet.scenarios import MARKER, Scenarios
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 FRAMEWORKS = ("batch/job", "jobset.x-k8s.io/jobset", "trainer.kubeflow.org/trainjob")
 NODES = 4
 """Simulated nodes of a worker, with 32 CPUs, 256 GiB and 8 GPUs each."""
-_NAME = os.environ.get("TRAINPLANE_FLEET", "")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,14 +37,8 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def fleet() -> Iterator[Fleet]:
     """Return the fleet, up and connected, with the runtimes of `objects` on all clusters."""
-    if _NAME:
-        yield _lasting(_NAME)
-        return
-    fleet = _start(f"fleet-{os.getpid()}", owned=True)
-    try:
+    with shared.shared("fleet", Fleet.find, _start) as fleet:
         yield fleet
-    finally:
-        fleet.down()
 
 
 @pytest.fixture(scope="session")
@@ -74,14 +65,7 @@ def team(fleet: Fleet) -> Iterator[MakeTeam]:
         remove_team(one)
 
 
-def _lasting(name: str) -> Fleet:
-    try:
-        return Fleet.find(name)
-    except NoClusterError:
-        return _start(name, owned=False)
-
-
-def _start(name: str, *, owned: bool) -> Fleet:
+def _start(name: str, owned: bool) -> Fleet:
     fleet = Fleet.up(name=name, owned=owned, frameworks=FRAMEWORKS, prepare=_prepare, equip=_equip)
     for cluster in fleet.clusters:
         runtimes = (objects.runtime(objects.RUNTIME), objects.runtime(objects.HELD, lasts="24h"))

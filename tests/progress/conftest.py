@@ -1,4 +1,4 @@
-"""One node cluster with our operator for the tests with pods; each has a namespace, and a backend in it."""
+"""The shared node cluster for the tests with pods; each has a namespace, and a backend in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import profiles, trainplane
+from tests import shared
 from tests.sdk.kubernetes.stage import Stage, staged
 
 if TYPE_CHECKING:
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def node_with_operator() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "progress") as cluster:
+def cluster() -> Iterator[Cluster]:
+    with shared.node_cluster() as cluster:
         yield cluster
 
 
 @pytest.fixture
-async def stage(node_with_operator: Cluster) -> AsyncIterator[Stage]:
-    async with staged(node_with_operator, "progress") as stage:
+async def stage(cluster: Cluster) -> AsyncIterator[Stage]:
+    async with staged(cluster, "progress") as stage:
         yield stage

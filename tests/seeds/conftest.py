@@ -1,4 +1,4 @@
-"""One node cluster for the whole suite, that of `make e2e`: our operator under its own rights, GPUs in name only."""
+"""The shared node cluster and a user in it, as for `make e2e`."""
 
 from __future__ import annotations
 

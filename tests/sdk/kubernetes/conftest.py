@@ -1,4 +1,4 @@
-"""One node cluster with our operator for the whole folder; each test has a namespace, and a backend in it."""
+"""The shared node cluster; each test has a namespace, and a backend in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab import profiles, trainplane
+from tests import shared
 from tests.sdk.kubernetes.stage import Stage, staged
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with profiles.node_with(trainplane.install, "sdk") as cluster:
+    with shared.node_cluster() as cluster:
         yield cluster
 
 

@@ -1,4 +1,4 @@
-"""Logs of real pods: all ranks, from the first line, through restarts, stops and a killed API server."""
+"""Logs of real pods: all ranks, from the first line, through restarts and stops."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from trainplane.client.errors import NotFoundError
 
 if TYPE_CHECKING:
     from tests.sdk.kubernetes.stage import Stage
-    from tests.suite import SuiteReport
     from trainplane.client.types.jobs import LogLine
 
 COUNT = 200
 COUNTING = f"for i in $(seq {COUNT}); do echo line $i; sleep 0.01; done; sleep 1"
-STEADY = "i=0; while [ ! -e /tmp/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done; echo end $i; sleep 1"
 FIRST = "touch /shared/again; seq -f 'first %g' 40; sleep 1; exit 3"
 FAILS_ONCE = f"if [ ! -e /shared/again ]; then {FIRST}; fi; seq -f 'second %g' 5; {WAITING}"
 
@@ -44,30 +42,6 @@ async def test_both_ranks_from_before_their_pods_to_the_end(stage: Stage) -> Non
     assert texts(last, "node-0") == texts(last, "node-1") == expected[-2:]
     with pytest.raises(NotFoundError, match="node-7"):
         await stage.logs("two", steps=["node-7"])
-
-
-async def test_no_line_is_lost_or_repeated_while_the_api_server_is_killed(stage: Stage, report: SuiteReport) -> None:
-    stage.apply(runtime("shell", STEADY))
-    await stage.backend.submit(train_job("steady", trainer={"numNodes": 2}))
-    found: list[LogLine] = []
-    lines = stage.backend.read_logs("steady", None, follow=True)
-    async with aclosing(lines):
-        await stage.until(lines, found, 200)
-        stage.cluster.kill("kube-apiserver")
-        stage.cluster.revive("kube-apiserver")
-        await asyncio.to_thread(stage.cluster.wait_ready, seconds=PATIENCE)
-        await stage.until(lines, found, len(found) + 600)
-        await stage.tell("steady")
-        async with asyncio.timeout(PATIENCE):
-            found += [line async for line in lines]
-    for step in ("node-0", "node-1"):
-        *counted, end = texts(found, step)
-        assert counted == [f"line {number}" for number in range(1, len(counted) + 1)]
-        assert end == f"end {len(counted)}"
-    late = count_late(found)
-    assert late == 0
-    report.figure("sdk_log_lines_through_a_killed_api_server", len(found))
-    report.figure("sdk_log_lines_out_of_order", late)
 
 
 async def test_a_container_that_restarts_prints_on(stage: Stage) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lab import node
+from tests import shared
 from tests.seeds.machines.site import Site
 
 if TYPE_CHECKING:
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def two_machines(cluster: Cluster) -> Cluster:
-    """Return the suite's cluster with a second machine."""
-    node.install_second(cluster)
-    return cluster
+def two_machines() -> Iterator[Cluster]:
+    """Return a cluster with a second node."""
+    with shared.own_node_cluster("machines") as cluster:
+        node.install_second(cluster)
+        yield cluster
 
 
 @pytest.fixture
