@@ -301,6 +301,21 @@ release: $(TOOLS) ## what is published, in dist/, signed and verified (KEY=FILE,
 	$(PYTHON) -m release build $(if $(KEY),--key $(KEY)) $(if $(BASE),--base $(BASE)) $(if $(REQUIRE),--require $(REQUIRE))
 	$(PYTEST) --suite release tests/release
 
+.PHONY: ci
+ci: ## the gate, as it judges a landing (FULL=1: every test at its usual size, with the live reference, and the benchmarks)
+	.ci/run
+
+.PHONY: durations
+durations: $(VENV) ## the seconds of each test file, from the suites that this checkout ran, in tests/durations.txt
+	$(PYTHON) -m tests.selection record
+
+.PHONY: hunt
+hunt: engines images $(LEGACY) ## inputs that no earlier day drew (SEED=N: those of a seed); keep each finding as a case
+	SEED=$(or $(SEED),day) $(PYTEST) --suite hunt --numprocesses 2 --maxschedchunk 1 --timeout=600 \
+	  tests/simulation/test_histories.py tests/simulation/test_fleet_histories.py
+	SEED=$(or $(SEED),day) $(PYTEST) -p lab.pytest_plugin --suite hunt --suite-append \
+	  tests/conformance/test_conformance.py::test_generated_cases tests/legacy/conformance tests/security/test_fuzz.py
+
 .PHONY: clean
 clean: ## stop every lab cluster and remove what builds left in the checkout
 	-test -x $(PYTHON) && $(PYTHON) -m lab down --all

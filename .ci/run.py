@@ -1,8 +1,10 @@
-"""CI: every step of .ci/steps, each within its budget, then a table of where the time went.
+"""The gate: the steps of .ci/steps, two at a time, then a table of where the time went. FULL=1 runs everything.
 
-A suite that fails does not hide another one's verdict; what others stand on ends the run. Works on a machine with
-nothing installed but Go, Python and Debian's package manager; caches make it quick. Standard library only, for it
-runs before anything is installed.
+In the gate, each suite runs what tests/selection.py chooses (GATE=1). With FULL=1, it runs every test, checks the
+recorded answers of the reference against the reference itself (WHOLE=1), and the benchmarks follow.
+
+A suite that fails does not hide the verdict of another. A first step that fails ends the run. Works on a machine with
+Go, Python, and Debian's package manager. Standard library only, because it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -10,49 +12,38 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 LANES = 2
-"""Steps that run at a time: one per core of CI's machine."""
-COLD_SECONDS = 600
-"""First steps that took longer than this found no caches: the suites then run at their smaller size."""
-WARM_SECONDS = 3600
-"""How long a run with caches may be expected to take: if those steps that ended foretell more, the rest is smaller."""
+"""Steps that run at a time: one per core of the gate's machine."""
 POLL_SECONDS = 0.5
 """How often the processes are looked at."""
-PATIENCE = 3
-"""How many times its budget a step may take before it is ended: a machine that others use is slow, for an hour or for a
-minute, and the total bounds them all.
-
-What took longer than its budget is told in the table, and passes.
-"""
+GATE_SECONDS = 88 * 60
+"""When the gate ends what still runs: its machine ends it at 90 minutes."""
 GRACE_SECONDS = 30
 """What a step that is ended gets to stop its clusters before it is killed."""
-
-
-def cores_seconds() -> float:
-    """Return the seconds that all cores of the machine have been busy."""
-    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split()[1:9])
-    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+IS_WHOLE = os.environ.get("FULL") == "1"
 
 
 @dataclass
 class Step:
-    """One line of the table, and how it went."""
+    """One line of .ci/steps, and how it went."""
 
     name: str
-    budget: int
+    runs: str
     how: str
     command: str
     seconds: float = 0.0
-    busy: float = 0.0
+    cpu_seconds: float = 0.0
     verdict: str = "not run"
 
 
@@ -63,49 +54,50 @@ class Running:
     step: Step
     process: subprocess.Popen[bytes]
     log: Path | None
-    deadline: float
     begin: float = field(default_factory=time.monotonic)
-    used: float = field(default_factory=cores_seconds)
     late: bool = False
 
 
-def read_steps(path: Path) -> tuple[int, list[Step]]:
-    """Return the total budget and the steps, in the table's order."""
-    total, steps = 0, []
+def read_steps(path: Path, *, whole: bool) -> list[Step]:
+    """Return the steps of the gate, or those of the whole run."""
+    steps = []
     for line in path.read_text().splitlines():
-        words = line.split(maxsplit=3)
-        if not words or words[0].startswith("#"):
-            continue
-        if words[0] == "total":
-            total = int(words[1])
-        else:
-            steps.append(Step(words[0], int(words[1]), words[2], words[3]))
-    return total, steps
+        if line and not line.startswith("#"):
+            name, runs, how, command = line.split(maxsplit=3)
+            steps.append(Step(name, runs, how, command))
+    return [step for step in steps if whole or step.runs == "gate"]
+
+
+def children_cpu_seconds() -> float:
+    """Return the CPU seconds of all children that have ended, with those of their own."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 class Run:
-    """All steps of the table, and the clock that bounds them."""
+    """All steps, and the time at which the run ends."""
 
-    def __init__(self, total: int, steps: list[Step]) -> None:
+    def __init__(self, steps: list[Step], *, whole: bool = False, seconds: float | None = None) -> None:
         self.steps = steps
-        self.environment = dict(os.environ)
+        # FULL=1 would let each suite run at its full size, which takes a day.
+        chosen = ("FULL", "SEED", "GATE", "WHOLE")
+        self._environment = {name: value for name, value in os.environ.items() if name not in chosen}
+        self._environment |= {"WHOLE" if whole else "GATE": "1", "TRAINPLANE_SHARED": "gate"}
         self._running = list[Running]()
         self._begin = time.monotonic()
-        self._end = self._begin + total
+        self._end = self._begin + seconds if seconds is not None else float("inf")
 
     def seconds(self) -> float:
         """Return how long the run has taken so far."""
         return time.monotonic() - self._begin
 
     def all(self) -> None:
-        """Run the first steps one by one, then the others; end where a first one fails."""
+        """Run the first steps one by one, then the others; end if a first one fails."""
         for step in self._of("first"):
             self._finish(self._start(step, aside=False))
             if step.verdict != "passed":
                 return
-        if self.seconds() > COLD_SECONDS:
-            self._shrink(f"the first steps took {self.seconds():.0f} s: no caches here")
-        self._two_at_a_time(self._of("beside"))
+        self._run_lanes(self._of("beside"))
         for step in self._of("alone"):
             self._finish(self._start(step, aside=False))
 
@@ -117,36 +109,18 @@ class Run:
     def _of(self, how: str) -> list[Step]:
         return [step for step in self.steps if step.how == how]
 
-    def _two_at_a_time(self, steps: list[Step]) -> None:
+    def _run_lanes(self, steps: list[Step]) -> None:
         waiting = list(steps)
         while waiting or self._running:
             while waiting and len(self._running) < LANES:
-                expected = self._expected_seconds(waiting)
-                if expected > WARM_SECONDS:
-                    self._shrink(f"{self._slowness():.1f} times the budgets so far foretell {expected:.0f} s")
                 self._start(waiting.pop(0), aside=True)
             time.sleep(POLL_SECONDS)
-            for one in [one for one in self._running if self._has_ended(one)]:
-                self._finish(one)
-
-    def _shrink(self, why: str) -> None:
-        """Let suites that start from now on run at their smaller size."""
-        if self.environment.get("SMALL") != "1":
-            say(f"{why}, so suites run with SMALL=1")
-            self.environment["SMALL"] = "1"
-
-    def _slowness(self) -> float:
-        """Return how many times their budgets the steps took that ran beside others."""
-        done = [step for step in self._of("beside") if step.verdict != "not run"]
-        return sum(step.seconds for step in done) / sum(step.budget for step in done) if done else 1.0
-
-    def _expected_seconds(self, waiting: list[Step]) -> float:
-        """Return how long the run will have taken if the steps that wait are as slow as those before them."""
-        left = sum(step.budget for step in waiting) / LANES + sum(step.budget for step in self._of("alone"))
-        return self.seconds() + self._slowness() * left
+            for one in self._running[:]:
+                if self._has_ended(one):
+                    self._judge(one)
 
     def _start(self, step: Step, *, aside: bool) -> Running:
-        say(f"=== {step.name} (budget {step.budget} s): {step.command}")
+        say(f"=== {self.seconds():.0f} s: {step.name}: {step.command}")
         log = REPOSITORY / "build" / "ci" / f"{step.name}.log" if aside else None
         output: TextIO | None = None
         if log:
@@ -158,20 +132,22 @@ class Run:
             stdout=output,
             stderr=subprocess.STDOUT if output else None,
             cwd=REPOSITORY,
-            env=self.environment,
+            env=self._environment,
             start_new_session=True,
         )
         if output:
             output.close()
-        one = Running(step, process, log, min(time.monotonic() + PATIENCE * step.budget, self._end))
+        one = Running(step, process, log)
         self._running.append(one)
         return one
 
     def _has_ended(self, one: Running) -> bool:
-        """Return whether the step's process is gone; end it if its time is over."""
+        """Return whether the step's process has ended; end it if the run is over."""
+        before = children_cpu_seconds()
         if one.process.poll() is not None:
+            one.step.cpu_seconds = children_cpu_seconds() - before
             return True
-        over = time.monotonic() - one.deadline
+        over = time.monotonic() - self._end
         if over > GRACE_SECONDS:
             _signal(one, signal.SIGKILL)
         elif over > 0 and not one.late:
@@ -180,16 +156,19 @@ class Run:
         return False
 
     def _finish(self, one: Running) -> None:
-        """Wait for the step's end, and write down how it went."""
+        """Wait for the step's end."""
         while not self._has_ended(one):
             time.sleep(POLL_SECONDS)
+        self._judge(one)
+
+    def _judge(self, one: Running) -> None:
+        """Write down how an ended step went, and print its log."""
         self._running.remove(one)
         step, code = one.step, one.process.returncode
         step.seconds = time.monotonic() - one.begin
-        step.busy = (cores_seconds() - one.used) / max(step.seconds, 0.1) / (os.cpu_count() or 1)
         step.verdict = "ended, out of time" if one.late else "passed" if code == 0 else f"failed ({code})"
         if one.log:
-            say(f"=== {step.name}: {step.verdict}, {step.seconds:.0f} s; what it printed:")
+            say(f"=== {self.seconds():.0f} s: {step.name}: {step.verdict}, {step.seconds:.0f} s; it printed:")
             sys.stdout.write(one.log.read_text(errors="replace"))
             sys.stdout.flush()
 
@@ -200,30 +179,72 @@ def _signal(one: Running, number: signal.Signals) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line of CI's own, at once."""
+    """Print a line of the gate's own, at once."""
     print(f"\n{line}", flush=True)
 
 
 def table(run: Run) -> str:
-    """Return where the time went; `busy` is the share of all cores in use, by whatever ran at that time."""
-    lines = [f"{'step':<16} {'seconds':>8} {'budget':>8} {'busy':>6}  verdict"]
-    lines += [
-        f"{step.name:<16} {step.seconds:>8.0f} {step.budget:>8} {step.busy:>6.0%}  {step.verdict}"
-        + (", over its budget" if step.seconds > step.budget else "")
-        for step in run.steps
+    """Return where the time went; the CPU seconds are those of the step's processes that it waited for."""
+    lines = [f"{'step':<16} {'seconds':>8} {'CPU':>8}  verdict"]
+    lines += [f"{one.name:<16} {one.seconds:>8.0f} {one.cpu_seconds:>8.0f}  {one.verdict}" for one in run.steps]
+    return "\n".join([*lines, f"{'total':<16} {run.seconds():>8.0f} {children_cpu_seconds():>8.0f}"])
+
+
+class Reports:
+    """What all suites reported."""
+
+    def __init__(self, folder: Path) -> None:
+        self._reports = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+
+    def count(self, outcome: str) -> int:
+        """Return how many tests of all suites `passed` or `failed`."""
+        return sum(report[outcome] for report in self._reports)
+
+    def racy(self) -> list[str]:
+        """Return the tests that failed and then passed three times."""
+        return [row["racy"] for report in self._reports for row in report.get("rows", ()) if "racy" in row]
+
+    def power(self) -> float | None:
+        """Return the share of the planted faults that the suites found, if any were planted."""
+        figures = [report.get("figures", {}) for report in self._reports]
+        planted, found = (sum(one.get(name, 0) for one in figures) for name in ("planted", "found"))
+        return found / planted if planted else None
+
+
+def write_report(run: Run, reports: Reports, *, is_cold: bool) -> None:
+    """Write build/reports/gate.json."""
+    passed, failed = reports.count("passed"), reports.count("failed")
+    figures: dict[str, float] = {"seconds": round(run.seconds(), 1), "tests": passed + failed}
+    if is_cold:
+        figures["cold_seconds"] = figures["seconds"]
+    if (power := reports.power()) is not None:
+        figures["gate_power"] = round(power, 4)
+    rows: list[dict[str, Any]] = [
+        {"step": one.name, "seconds": round(one.seconds, 1), "cpu_seconds": round(one.cpu_seconds, 1)}
+        | {"verdict": one.verdict}
+        for one in run.steps
     ]
-    return "\n".join([*lines, f"{'total':<16} {run.seconds():>8.0f}"])
+    rows += [{"racy": test} for test in reports.racy()]
+    content = {"passed": passed, "failed": failed, "figures": figures, "rows": rows}
+    folder = REPOSITORY / "build" / "reports"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gate.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
-def count() -> tuple[int, int]:
-    """Return how many tests of all suites passed and failed, by their reports."""
-    reports = [json.loads(path.read_text()) for path in sorted((REPOSITORY / "build" / "reports").glob("*.json"))]
-    return sum(report["passed"] for report in reports), sum(report["failed"] for report in reports)
+def has_caches() -> bool:
+    """Return whether an earlier run left built engines on this machine."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    root = Path(os.environ.get("TRAINPLANE_LAB_CACHE") or f"{base}/trainplane-lab")
+    return any(root.glob("engines/*"))
 
 
 def main() -> int:
     """Run everything; return 0 only if every step passed and there were tests."""
-    run = Run(*read_steps(REPOSITORY / ".ci" / "steps"))
+    for folder in ("reports", "durations"):
+        shutil.rmtree(REPOSITORY / "build" / folder, ignore_errors=True)
+    is_cold = not has_caches()
+    steps = read_steps(REPOSITORY / ".ci" / "steps", whole=IS_WHOLE)
+    run = Run(steps, whole=IS_WHOLE, seconds=None if IS_WHOLE else GATE_SECONDS)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         run.all()
@@ -232,13 +253,17 @@ def main() -> int:
     python = REPOSITORY / ".venv" / "bin" / "python"
     if python.exists():
         subprocess.run([python, "-m", "lab", "down", "--all"], cwd=REPOSITORY, capture_output=True, check=False)
+    reports = Reports(REPOSITORY / "build" / "reports")
+    write_report(run, reports, is_cold=is_cold)
     say(table(run))
-    for step in run.steps:
-        if step.verdict != "passed":
-            print(f"FAILED step {step.name}: {step.verdict}")
-    passed, failed = count()
+    for test in reports.racy():
+        print(f"RACY {test}")
+    failed_steps = [step for step in run.steps if step.verdict != "passed"]
+    for step in failed_steps:
+        print(f"FAILED step {step.name}: {step.verdict}")
+    passed, failed = reports.count("passed"), reports.count("failed")
     print(f"{passed} passed, {failed} failed", flush=True)
-    return 0 if passed and not failed and all(step.verdict == "passed" for step in run.steps) else 1
+    return 0 if passed and not failed and not failed_steps else 1
 
 
 if __name__ == "__main__":

@@ -19,9 +19,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.size import FULL, SMALL
+from tests import gate
+from tests.size import FULL
 
-REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
+_BUILD = Path(__file__).resolve().parent.parent / "build"
+REPORTS = _BUILD / "reports"
+DURATIONS = _BUILD / "durations"
 
 
 @dataclass
@@ -92,12 +95,15 @@ def pytest_configure(config: pytest.Config) -> None:
         report = SuiteReport(report.name, **earlier)
     config.stash[KEY] = report
     config.pluginmanager.register(Counting(report))
+    if gate.IS_ON:
+        config.pluginmanager.register(gate)
+        if not is_helper(config):
+            config.pluginmanager.register(gate.RacyTests(report))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave full-size tests out unless FULL=1, and with SMALL=1 also those of usual size."""
-    sizes = [name for name, is_out in (("full", not FULL), ("usual", SMALL)) if is_out]
-    left_out = [item for item in items if any(map(item.get_closest_marker, sizes))]
+    """Leave full-size tests out unless FULL=1."""
+    left_out = [item for item in items if item.get_closest_marker("full") and not FULL]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
@@ -114,15 +120,24 @@ class Counting:
 
     def __init__(self, report: SuiteReport) -> None:
         self._report = report
+        self._seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that failed in any of its phases, was skipped, or passed."""
+        """Count a test that failed in any of its phases, was skipped, or passed; add up its seconds."""
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self._report.failed += 1
         elif report.skipped:
             self._report.figures["skipped"] = self._report.figures.get("skipped", 0) + 1
         elif report.when == "call" and report.passed:
             self._report.passed += 1
+
+    def pytest_unconfigure(self) -> None:
+        """Write how long each test took, with its share of the fixtures that it was the first or last to use."""
+        if self._seconds and not gate.IS_ON:
+            DURATIONS.mkdir(parents=True, exist_ok=True)
+            seconds = {test: round(one, 2) for test, one in self._seconds.items()}
+            (DURATIONS / f"{self._report.name}.json").write_text(json.dumps(seconds, indent=0) + "\n")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

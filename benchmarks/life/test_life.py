@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.life.lives import Run
     from tests.suite import SuiteReport
 
-JOBS = sized(24, full=150, small=16)
+JOBS = sized(24, full=150)
 REPEATS = sized(1, full=3)
 MOST_REQUESTS: Final = 7.0
 """Requests of our operator for one life without Kueue: snapshot, JobSet, the status of its end, one Event; a status if

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lab.processes import Process
     from tests.suite import SuiteReport
 
-SIZE = int(os.environ.get("BENCH_JOBS", sized(500, full=5000, small=300)))
+SIZE = int(os.environ.get("BENCH_JOBS", sized(500, full=5000)))
 REPEATS = sized(2, full=3)
 LIFTED_QPS = 5000
 TUNED = (1, 2, 4)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
     from tests.unit.initializers.versity import Store
 
-RUNS = sized(210, full=1000, small=60)
+RUNS = sized(210, full=1000)
 
 
 @pytest.fixture(scope="module")

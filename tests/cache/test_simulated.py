@@ -17,7 +17,7 @@ from trainplane.cache.roster import LOST
 if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
-RUNS = sized(14, full=1000, small=6)
+RUNS = sized(14, full=1000)
 FRAGMENTS, WORKERS, RANKS = 200, 20, 512
 MANIFEST = plan([8192 + 7 * (number % 13) for number in range(FRAGMENTS)], 128)
 SHARE = FRAGMENTS * REPLICAS / WORKERS
@@ -78,7 +78,7 @@ class _Loss:
 
 def test_a_node_lost_in_mid_epoch_moves_its_share_alone_and_all_is_whole_again_soon(report: SuiteReport) -> None:
     whole_after, waits, moved = [], [], []
-    for seed in range(sized(4, full=40, small=2)):
+    for seed in range(sized(4, full=40)):
         simulation = Simulation(MANIFEST, WORKERS, seed)
         simulation.fill()
         before, loss = simulation.loaded, _Loss(simulation)

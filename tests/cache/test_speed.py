@@ -119,7 +119,6 @@ def read_by(served: Served) -> Iterator[Readers]:
         yield Readers(us, stranger, (first, second))
 
 
-@pytest.mark.usual
 def test_rows_come_nearly_as_cheap_as_bare_flight_gives_them(
     served: Served, read_by: Readers, report: SuiteReport
 ) -> None:
@@ -143,7 +142,6 @@ def test_rows_come_nearly_as_cheap_as_bare_flight_gives_them(
     assert costs["bare"].cpu / costs["ours"].cpu > 0.7
 
 
-@pytest.mark.usual
 def test_rows_are_taken_in_for_little_more_than_a_scan_costs_and_read_for_much_less(
     served: Served, read_by: Readers, report: SuiteReport
 ) -> None:

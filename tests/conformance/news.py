@@ -19,7 +19,7 @@ _TROUBLE = "TrainJobResourcesCreationFailed"
 
 
 def tells_course(found: Difference) -> bool:
-    """Match Events that ours alone has, for normal progress, a failure, or a restart, each with its cause in the case."""
+    """Match Events that ours alone has, for progress, a failure, or a restart, each with its cause in the case."""
     if not it.within(found, "News") or found.reference != ABSENT:
         return False
     told = _told(found)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.conformance.drive import Drive, Run
     from tests.suite import SuiteReport
 
-GENERATED = sized(40, full=500, small=25)
+GENERATED = sized(40, full=500)
 CHOSEN = tuple(map(int, filter(None, os.environ.get("CASES", "").split(","))))
 """The numbers of those generated cases that are to run alone: `SEED=2 CASES=146,394 make conformance`."""
 IN_FLIGHT = 150

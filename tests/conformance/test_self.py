@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 UID = "01234567-89ab-cdef-0123-456789abcdef"
 
 
-@pytest.mark.usual
 def test_the_reference_equals_itself(itself: Drive) -> None:
     cases = [
         *plain_cases.CASES[:6],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FIRST = 20_261_116
 """The first seed: the rules were written against none of these."""
-COUNT = sized(29, full=200, small=12)
+COUNT = sized(29, full=200)
 TOGETHER = 4
 """Jobs at once."""
 SHARE, WRONG = 0.95, 0.01

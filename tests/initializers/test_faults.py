@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tests.unit.initializers.conftest import Step
     from tests.unit.initializers.versity import Store
 
-SEEDS = range(sized(24, full=100, small=12))
-OUT_SEEDS = range(sized(16, full=100, small=12))
+SEEDS = range(sized(24, full=100))
+OUT_SEEDS = range(sized(16, full=100))
 FINAL = {"rotten": {"Checksum"}, "longer": {"Hostile"}, "elsewhere": {"Hostile"}, "grown": {"Changed"}}
 """Faults that no try mends, and what they are called."""
 SIZES = [0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 2_500_000]

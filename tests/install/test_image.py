@@ -51,7 +51,6 @@ def test_there_is_no_program_in_it_but_python(archive: Archive) -> None:
     assert not [file.name for file in archive.files if PurePosixPath(file.name).name in {"sh", "bash", "dash", "apt"}]
 
 
-@pytest.mark.usual
 def test_a_second_build_has_the_same_digest(archive: Archive, report: SuiteReport, tmp_path: Path) -> None:
     trainplane.build(tmp_path, ("operator",))
     again = Archive.read(tmp_path / "operator/trainplane.tar")

@@ -45,7 +45,6 @@ def _run(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, shell=True, cwd=REPOSITORY, capture_output=True, text=True, check=False)  # noqa: S602 as the page's reader
 
 
-@pytest.mark.usual
 def test_from_a_clone_to_a_ddp_run(report: SuiteReport) -> None:
     begin = time.monotonic()
     shown = 0

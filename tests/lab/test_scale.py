@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _PODS = sized(250, full=5000)
 
 
-@pytest.mark.usual
 @pytest.mark.timeout(600)
 def test_kwok_runs_thousands_of_pods_on_1000_nodes(
     measured: Callable[[str], AbstractContextManager[tuple[Cluster, ...]]], report: SuiteReport

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 SEED = seed_of_run()
-SCALE = sized(1.0, full=60.0, small=0.5)
+SCALE = sized(1.0, full=60.0)
 """How many times `RUNS` each decoder is explored: a count and no time, so that a fast machine tries no more inputs."""
 GROWTH_MB = 24.0
 """MB that a process may hold at its end beyond what it held after its warm-up: the noise of an allocator. A leak of

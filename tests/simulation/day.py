@@ -10,4 +10,4 @@ from tests.size import sized
 SEED: Final = seed(apart=1_000_000)
 """The first of the run's histories; the others follow it."""
 
-HISTORIES: Final = sized(500, full=100_000, small=300)
+HISTORIES: Final = sized(500, full=100_000)

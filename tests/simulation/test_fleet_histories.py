@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.suite import SuiteReport
 
 ROOT = Path(__file__).resolve().parents[2]
-HISTORIES = sized(24, full=2000, small=12)
+HISTORIES = sized(24, full=2000)
 PARTS = 3
 KEPT = sorted((Path(__file__).parent / "kept" / "fleet").glob("*.json"))
 FAILED = Path("build/simulation")

@@ -7,7 +7,7 @@ import pytest
 from tests.day import FIXED, TODAY, day, seed
 
 
-@pytest.mark.parametrize("environ", [{}, {"SEED": ""}, {"SMALL": "1"}, {"FULL": "0"}])
+@pytest.mark.parametrize("environ", [{}, {"SEED": ""}, {"FULL": "0"}])
 def test_the_seed_by_default_is_that_of_the_fixed_day(environ: dict[str, str]) -> None:
     assert day(environ) == FIXED
     assert seed(environ) == FIXED.toordinal()

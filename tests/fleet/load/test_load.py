@@ -159,7 +159,6 @@ def _are_running(us: Team, names: list[str]) -> bool:
     return set(names) <= decided & running and all(pods[name] == NODES for name in names)
 
 
-@pytest.mark.usual
 @pytest.mark.timeout(2 * (_PATIENCE + _RETURN_SECONDS))
 def test_each_job_runs_exactly_once_though_a_worker_is_killed(us: Team, report: SuiteReport) -> None:
     names = [f"job-{number:03}" for number in range(JOBS)]

@@ -64,7 +64,6 @@ def _wait_quiet(team: Team) -> Counter[str]:
     return last[0][1]
 
 
-@pytest.mark.usual
 @pytest.mark.scenario("I-rest", "queued, running and stopped jobs at rest cause no writes")
 def test_jobs_at_rest_cause_no_writes(team: Team, report: SuiteReport) -> None:
     team.open_queue({"cpu": "1"})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 FILES = 4
-BYTES = sized(256 * MIB, full=5_000_000_000, small=128 * MIB) // FILES // MIB * MIB
+BYTES = sized(256 * MIB, full=5_000_000_000) // FILES // MIB * MIB
 ROUNDS = 3
 WIDEST_MIB = 64
 SHARE = sized(0.5, full=0.9)

@@ -30,7 +30,6 @@ def test_the_import_is_light(report: SuiteReport) -> None:
     assert ours.rss_mb < official.rss_mb / 2
 
 
-@pytest.mark.usual
 @pytest.mark.timeout(2400)
 def test_many_jobs_are_listed_in_two_requests(report: SuiteReport) -> None:
     with measure.many_jobs(measure.CROWD) as crowd:

@@ -29,8 +29,8 @@ NOTEBOOKS = {
     "tensorflow": ("tensorflow-distributed", [r"\[node-0\] step 1000", r"\[node-1\] worker 1 of 2: y = 3\.0x \+ 1\.0"]),
 }
 """The notebook → its runtime, and lines that it ends with."""
-SIZES = {"torch": [pytest.mark.usual], "xgboost": []}
-"""Those that run without FULL=1: a framework with a launcher, and at every size one without."""
+USUAL = {"torch", "xgboost"}
+"""Those that run without FULL=1: a framework with a launcher, and one without."""
 
 
 def load(name: str) -> Any:
@@ -38,7 +38,7 @@ def load(name: str) -> Any:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [pytest.param(one, marks=SIZES.get(one, [pytest.mark.full])) for one in NOTEBOOKS])
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in USUAL else [pytest.mark.full]) for one in NOTEBOOKS])
 def test_it_trains_on_two_nodes(name: str, cluster: Cluster, tmp_path: Path, report: SuiteReport) -> None:
     uses, ends = NOTEBOOKS[name]
     namespace = make_namespace(cluster)

@@ -71,7 +71,6 @@ def swaps(tmp_path: Path, podman: Podman) -> dict[str, str]:
     }
 
 
-@pytest.mark.usual
 @pytest.mark.timeout(1200)
 def test_the_page_leads_from_a_function_to_two_nodes_everywhere(
     cluster: Cluster, swaps: dict[str, str], tmp_path: Path, report: SuiteReport

@@ -1,8 +1,9 @@
-"""CI's own script: what it runs, in which order, and what a failure or a step that hangs does."""
+"""The gate's script: what it runs, in which order, and what follows from a failure or a step that hangs."""
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-NOT_IN_THE_GATE = {"bench", "bench-kube", "bench-life"}
-"""Suites that judge speed, which depends on the load of the machine. They run on demand."""
+WHOLE_RUN_ONLY = {"bench", "bench-kube", "bench-life", "grants"}
+"""Suites that judge speed, which depends on the load of the machine, and the one that needs all requests of others."""
+ON_DEMAND = {"hunt", "mutation", "under-fire"}
+"""Suites that no run contains, because they take hours."""
 
 
 @pytest.fixture(scope="module")
@@ -41,112 +44,119 @@ def make(ci: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any
     monkeypatch.setattr(ci, "REPOSITORY", tmp_path)
     monkeypatch.setattr(ci, "GRACE_SECONDS", 1)
     monkeypatch.setattr(ci, "POLL_SECONDS", 0.05)
-    monkeypatch.delenv("SMALL", raising=False)
 
-    def run(*lines: str, total: int = 60) -> dict[str, str]:
+    def run(*lines: str, whole: bool = False, seconds: float = 60) -> dict[str, str]:
         table = tmp_path / "steps"
-        table.write_text("\n".join([f"total {total}", "# a comment", "", *lines]))
-        made = ci.Run(*ci.read_steps(table))
+        table.write_text("\n".join(["# a comment", "", *lines]))
+        made = ci.Run(ci.read_steps(table, whole=whole), whole=whole, seconds=seconds)
         made.all()
         return {step.name: step.verdict for step in made.steps}
 
     return run
 
 
+def clone_with(folder: Path, *steps: str) -> Path:
+    """Return a folder with the script and a table of steps."""
+    clone = folder / "clone"
+    (clone / ".ci").mkdir(parents=True, exist_ok=True)
+    for name in ("run", "run.py"):
+        shutil.copy(REPOSITORY / ".ci" / name, clone / ".ci" / name)
+    (clone / ".ci" / "steps").write_text("\n".join(steps))
+    return clone
+
+
+def reports(content: dict[str, Any]) -> str:
+    """Return a step that reports something."""
+    return f"reports gate first mkdir -p build/reports && echo '{json.dumps(content)}' > build/reports/a.json"
+
+
 @pytest.mark.parametrize(
     "command", [["./.ci/run"], ["sh", ".ci/run"], ["bash", ".ci/run"], ["bash", "../clone/.ci/run"]]
 )
-def test_it_starts_by_its_name_and_by_a_shell(tmp_path: Path, command: list[str]) -> None:
-    clone = tmp_path / "clone"
-    (clone / ".ci").mkdir(parents=True)
-    for name in ("run", "run.py"):
-        shutil.copy(REPOSITORY / ".ci" / name, clone / ".ci" / name)
-    (clone / "one.json").write_text('{"passed": 3, "failed": 0}')
-    report = "mkdir -p build/reports && cp one.json build/reports/"
+def test_run_started_by_name_or_shell_counts_and_judges(tmp_path: Path, command: list[str]) -> None:
     for step, code in (("true", 0), ("false", 1)):
-        (clone / ".ci" / "steps").write_text(f"total 60\nsetup 9 first {report}\none 9 beside {step}\n")
+        clone = clone_with(tmp_path, reports({"passed": 3, "failed": 0}), f"one gate beside {step}")
         ended = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (code, "")
         assert ended.stdout.endswith("3 passed, 0 failed\n")
         assert ("FAILED step one: failed (1)" in ended.stdout) == bool(code)
 
 
-def test_the_budgets_fit_into_85_minutes_and_what_is_late_is_ended_before_cis_own_end(ci: ModuleType) -> None:
-    total, steps = ci.read_steps(REPOSITORY / ".ci" / "steps")
-    assert {step.how for step in steps} == {"first", "beside", "alone"}
-    lanes = [0] * ci.LANES
-    for step in steps:
-        if step.how == "beside":
-            lanes[lanes.index(min(lanes))] += step.budget
-    one_by_one = sum(step.budget for step in steps if step.how != "beside")
-    assert one_by_one + max(lanes) <= 85 * 60
-    assert 85 * 60 <= total <= 90 * 60 - 2 * ci.GRACE_SECONDS
+@pytest.mark.parametrize("cold", [True, False])
+def test_run_writes_table_and_figures_of_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: bool) -> None:
+    monkeypatch.setenv("TRAINPLANE_LAB_CACHE", str(tmp_path / "cache"))
+    if not cold:
+        (tmp_path / "cache/engines/etcd").mkdir(parents=True)
+    content = {"passed": 3, "failed": 0, "figures": {"planted": 8, "found": 6}, "rows": [{"racy": "a.py::test_b"}]}
+    clone = clone_with(tmp_path, reports(content), "work gate beside for i in $(seq 100000); do :; done")
+    (clone / "build/reports").mkdir(parents=True)
+    (clone / "build/reports/stale.json").write_text('{"passed": 1000, "failed": 1000}')
+    ended = subprocess.run(["./.ci/run"], cwd=clone, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout
+    assert "\nRACY a.py::test_b\n" in ended.stdout
+    report = json.loads((clone / "build/reports/gate.json").read_text())
+    assert (report["passed"], report["failed"]) == (3, 0)
+    figures = report["figures"]
+    assert (figures["tests"], figures["gate_power"]) == (3, 0.75)
+    assert figures.get("cold_seconds") == (figures["seconds"] if cold else None)
+    (first, work, racy) = report["rows"]
+    assert (first["step"], work["step"], work["verdict"], racy) == (
+        "reports",
+        "work",
+        "passed",
+        {"racy": "a.py::test_b"},
+    )
+    assert work["cpu_seconds"] > 0
 
 
-def test_suite_of_the_makefile_unless_listed_is_a_step(ci: ModuleType) -> None:
-    _, steps = ci.read_steps(REPOSITORY / ".ci" / "steps")
+def test_gate_leaves_out_steps_of_whole_run(make: Any) -> None:
+    steps = ('one gate beside test "$GATE$WHOLE$FULL" = 1', "speed whole alone true")
+    assert make(*steps) == {"one": "passed"}
+
+
+def test_whole_run_runs_everything_at_usual_size(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FULL", "1")
+    steps = ('one gate beside test "$WHOLE" = 1 -a -z "$GATE$FULL"', "speed whole alone true")
+    assert make(*steps, whole=True) == {"one": "passed", "speed": "passed"}
+
+
+def test_suite_of_makefile_is_step(ci: ModuleType) -> None:
+    steps = ci.read_steps(REPOSITORY / ".ci" / "steps", whole=True)
     makefile = (REPOSITORY / "Makefile").read_text()
-    suites = set(re.findall(r"^([a-z0-9-]+):.*##.*\n(?:\t.*\\\n)*\t\$\((?:PYTEST|LIVE)\)", makefile, re.MULTILINE))
+    suites = set(re.findall(r"^([a-z0-9-]+):.*##.*\n(?:\t.*\\\n)*\t.*\$\((?:PYTEST|LIVE)\)", makefile, re.MULTILINE))
     assert len(suites) > 9
     commands = {step.command for step in steps}
-    assert {name for name in suites if f"make {name}" not in commands} == NOT_IN_THE_GATE
+    assert {name for name in suites if f"make {name}" not in commands} == ON_DEMAND
+    assert {step.name for step in steps if step.runs == "whole"} == WHOLE_RUN_ONLY
+    assert {step.how for step in steps} == {"first", "beside", "alone"}
 
 
-def test_a_suite_that_fails_hides_no_other(make: Any) -> None:
-    verdicts = make("setup 9 first true", "one 9 beside exit 3", "two 9 beside true", "speed 9 alone true")
-    assert verdicts == {"setup": "passed", "one": "failed (3)", "two": "passed", "speed": "passed"}
+def test_failed_suite_hides_no_other(make: Any) -> None:
+    steps = ("setup gate first true", "one gate beside exit 3", "two gate beside true", "speed gate alone true")
+    assert make(*steps) == {"setup": "passed", "one": "failed (3)", "two": "passed", "speed": "passed"}
 
 
-def test_nothing_runs_on_a_foundation_that_failed(make: Any) -> None:
-    assert make("setup 9 first false", "one 9 beside true") == {"setup": "failed (1)", "one": "not run"}
+def test_failed_first_step_ends_run(make: Any) -> None:
+    assert make("setup gate first false", "one gate beside true") == {"setup": "failed (1)", "one": "not run"}
 
 
-def test_two_run_beside_each_other_and_a_third_waits(make: Any, tmp_path: Path) -> None:
+def test_two_steps_run_beside_each_other_and_third_waits(make: Any, tmp_path: Path) -> None:
     meet = f"touch {tmp_path}/$0; for i in $(seq 100); do [ -e {tmp_path}/$1 ] && exit 0; sleep 0.1; done; exit 1"
     (tmp_path / "meet").write_text(meet)
     verdicts = make(
-        f"a 20 beside bash -c '. {tmp_path}/meet' a b",
-        f"b 20 beside bash -c '. {tmp_path}/meet' b a",
-        f"c 20 beside test -e {tmp_path}/a && test -e {tmp_path}/b",
-        f"d 20 alone test $(ls {tmp_path}/build/ci | wc -l) = 3",
+        f"a gate beside bash -c '. {tmp_path}/meet' a b",
+        f"b gate beside bash -c '. {tmp_path}/meet' b a",
+        f"c gate beside test -e {tmp_path}/a && test -e {tmp_path}/b",
+        f"d gate alone test $(ls {tmp_path}/build/ci | wc -l) = 3",
     )
     assert set(verdicts.values()) == {"passed"}
 
 
 @pytest.mark.parametrize("command", ["sleep 30", "trap '' TERM; while true; do sleep 1; done"])
-def test_a_step_far_over_its_budget_is_ended(make: Any, command: str) -> None:
-    verdicts = make(f"slow 1 beside {command}", "next 9 alone true")
-    assert verdicts == {"slow": "ended, out of time", "next": "passed"}
+def test_step_that_runs_at_the_end_of_the_gate_is_ended(make: Any, command: str) -> None:
+    assert make(f"slow gate beside {command}", seconds=1) == {"slow": "ended, out of time"}
 
 
-def test_a_step_over_its_budget_passes_and_is_told(ci: ModuleType, tmp_path: Path) -> None:
-    table = tmp_path / "steps"
-    table.write_text("total 60\nslow 1 alone sleep 1.2")
-    run = ci.Run(*ci.read_steps(table))
-    run.all()
-    assert re.search(r"slow +\d +1 +\d+%  passed, over its budget", ci.table(run))
-
-
-def test_the_total_bounds_what_a_budget_allows(make: Any) -> None:
-    assert make("slow 50 alone sleep 30", total=1) == {"slow": "ended, out of time"}
-
-
-def test_suites_are_smaller_where_the_first_steps_took_long(
-    make: Any, ci: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ci, "COLD_SECONDS", 0)
-    assert make("setup 9 first true", "small 9 beside test $SMALL = 1") == {"setup": "passed", "small": "passed"}
-
-
-@pytest.mark.parametrize(("seconds", "small"), [("0", ""), ("2.2", "1")])
-def test_suites_are_smaller_where_those_before_took_too_long(
-    make: Any, ci: ModuleType, monkeypatch: pytest.MonkeyPatch, seconds: str, small: str
-) -> None:
-    monkeypatch.setattr(ci, "WARM_SECONDS", 20)
-    before = (f"one 1 beside sleep {seconds}", f"two 1 beside sleep {seconds}")
-    assert make(*before, f'rest 20 beside test "$SMALL" = "{small}"')["rest"] == "passed"
-
-
-def test_what_a_step_printed_follows_its_verdict(make: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    make("one 9 beside echo hello")
-    assert re.search(r"one: passed, \d+ s; what it printed:\nhello\n", capfd.readouterr().out)
+def test_output_of_step_follows_its_verdict(make: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    make("one gate beside echo hello")
+    assert re.search(r"one: passed, \d+ s; it printed:\nhello\n", capfd.readouterr().out)
