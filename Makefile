@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 PYTHON := .venv/bin/python
-PYTEST := $(PYTHON) -m pytest -p tests.suite
+PYTEST := $(PYTHON) -m pytest
 # On real engines; the API servers write down what our own accounts ask for, for `make grants`.
 LIVE = rm -rf build/audit/$@; TRAINPLANE_LAB_AUDIT=build/audit/$@ $(PYTEST) -p lab.pytest_plugin
 VENV := .venv/stamp
@@ -81,7 +81,7 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 
 .PHONY: test
 test: $(VENV) ## unit tests, no engines, under 2 minutes
-	$(PYTEST) --suite unit --numprocesses auto tests/unit
+	$(PYTEST) --numprocesses auto tests/unit
 
 .PHONY: packages
 packages: ## the Debian packages that the lab needs (root)

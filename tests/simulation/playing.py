@@ -1,9 +1,7 @@
-"""What both who play a script have in common: the objects that it speaks of, which pods it means, what is kept."""
+"""What recorders and replays of a script have in common: the objects that the script names, and how to select pods."""
 
 from __future__ import annotations
 
-import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.jobset import JOBSET
@@ -11,13 +9,7 @@ from tests.simulation.kueue import COUNTS
 from tests.simulation.people import QUEUE_LABEL
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import TypeAlias
-
     from trainplane.kube.testing.storage import Tree
-
-    Noted: TypeAlias = dict[str, Any]
-    """A step, whether it was refused, and how everything stood when it had come to rest."""
 
 NAME: Final = "x"
 """The JobSet of a script."""
@@ -98,10 +90,3 @@ def ended(kind: str, now: str) -> Tree:
     """Return what an operator says of a TrainJob that is over."""
     end = {"type": kind, "status": "True", "reason": "Over", "message": "over", "lastTransitionTime": now}
     return {**counted(0), "conditions": [end]}
-
-
-def keep(folder: Path, name: str, states: list[Noted]) -> None:
-    """Keep what was noted of a script."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{re.sub('[^a-zA-Z ]', '', name).replace(' ', '-')}.json"
-    path.write_text(json.dumps({"name": name, "steps": states}, indent=1) + "\n")

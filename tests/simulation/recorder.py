@@ -12,7 +12,6 @@ import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lab import jobset, kueue, trainplane
@@ -21,7 +20,8 @@ from lab.processes import wait_for
 from tests.simulation import abstract
 from tests.simulation.kueue import PRIORITY_LABEL
 from tests.simulation.people import GATES, RUNTIME_SPECS, runtime
-from tests.simulation.playing import NAME, counted, ended, jobset_of, keep, matches, placed_on, queued, with_image
+from tests.simulation.playing import NAME, counted, ended, jobset_of, matches, placed_on, queued, with_image
+from tests.simulation.recordings import RECORDED, write_recording
 from tests.simulation.replay import replay_jobset, replay_queue
 from tests.simulation.scripts import JOBSETS, QUEUES, SPOT
 from tests.simulation.stage import MERGE, Stage, play, quota_of, resource_flavor, stamp
@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lab.connection import Connection
-    from tests.simulation.playing import Noted
+    from tests.simulation.recordings import Observation
     from tests.simulation.scripts import Step
     from trainplane.kube.testing.storage import Tree
 
-RECORDED: Final = Path(__file__).with_name("recorded")
 MOST_SECONDS: Final = 120.0
 """How long a Job may take to make another pod for one that failed."""
 ABREAST: Final = 8
@@ -74,14 +73,14 @@ def _name() -> str:
     return f"script-{next(_SERIAL)}"
 
 
-def record_jobset(cluster: Cluster, steps: Sequence[Step], expected: Sequence[Noted] = ()) -> list[Noted]:
-    """Return how everything stood after each step of a script of a JobSet; what is `expected` is believed sooner."""
+def record_jobset(cluster: Cluster, steps: Sequence[Step], expected: Sequence[Observation] = ()) -> list[Observation]:
+    """Return the state after each step of a script of a JobSet; a state that is `expected` is accepted sooner."""
     with cluster.connection() as connection:
         return play(_JobSetStage(connection, _name()), steps, expected)
 
 
-def record_queue(cluster: Cluster, steps: Sequence[Step], expected: Sequence[Noted] = ()) -> list[Noted]:
-    """Return how everything stood after each step of a script of a queue."""
+def record_queue(cluster: Cluster, steps: Sequence[Step], expected: Sequence[Observation] = ()) -> list[Observation]:
+    """Return the state after each step of a script of a queue."""
     with cluster.connection() as connection:
         return play(_QueueStage(connection, _name()), steps, expected)
 
@@ -308,7 +307,7 @@ def main(names: list[str]) -> None:
             expected = [replay(steps, 1) for steps in chosen.values()]
             noted = pool.map(record, itertools.repeat(cluster), chosen.values(), expected)
             for name, states in zip(chosen, noted, strict=True):
-                keep(RECORDED / kind, name, states)
+                write_recording(RECORDED / kind, name, states)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from tests.simulation.kueue import PRIORITY_LABEL, Kueue
 from tests.simulation.loop import VirtualClock, VirtualLoop
 from tests.simulation.people import GATES, NAMESPACE, train_job
 from tests.simulation.playing import NAME, counted, ended, jobset_of, matches, placed_on, with_image
+from tests.simulation.recordings import Observation
 from trainplane.kube.resource import Key
 from trainplane.kube.testing.verbs import collection_of
 from trainplane.resources import JOB_SETS, PODS, TRAIN_JOBS
@@ -26,7 +27,6 @@ from trainplane.resources import JOB_SETS, PODS, TRAIN_JOBS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.simulation.playing import Noted
     from tests.simulation.scripts import Step
     from trainplane.kube.testing.storage import Tree
 
@@ -36,26 +36,26 @@ REST_SECONDS = 60.0
 _JOBS, _PODS = collection_of(JOBS), collection_of(PODS)
 
 
-def replay_jobset(steps: Sequence[Step], seed: int) -> list[Noted]:
-    """Return how everything stood after each step of a script of a JobSet."""
+def replay_jobset(steps: Sequence[Step], seed: int) -> list[Observation]:
+    """Return the state after each step of a script of a JobSet."""
     with Virtual(seed) as cluster:
         return play(cluster, _JobSetStage(cluster), steps)
 
 
-def replay_queue(steps: Sequence[Step], seed: int) -> list[Noted]:
-    """Return how everything stood after each step of a script of a queue."""
+def replay_queue(steps: Sequence[Step], seed: int) -> list[Observation]:
+    """Return the state after each step of a script of a queue."""
     with Virtual(seed) as cluster:
         return play(cluster, _QueueStage(cluster), steps)
 
 
-def play(cluster: Virtual, stage: Any, steps: Sequence[Step]) -> list[Noted]:
-    """Do the steps of a script one by one; return how everything stood after each."""
-    noted: list[Noted] = []
+def play(cluster: Virtual, stage: Any, steps: Sequence[Step]) -> list[Observation]:
+    """Do the steps of a script one by one; return the state after each."""
+    observations: list[Observation] = []
     for verb, *about in steps:
         refused = getattr(stage, verb)(*about) is False
         cluster.rest()
-        noted.append({"step": [verb, *about], "refused": refused, "state": stage.state()})
-    return noted
+        observations.append(Observation([verb, *about], refused, stage.state()))
+    return observations
 
 
 class Virtual:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from lab import kueue
 from lab.errors import LabError
 from tests.simulation.playing import QUEUE, TRAINER
+from tests.simulation.recordings import Observation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lab.connection import Connection
-    from tests.simulation.playing import Noted
     from tests.simulation.scripts import Step
     from trainplane.kube.testing.storage import Tree
 
@@ -26,18 +26,18 @@ MERGE: Final = "application/merge-patch+json"
 
 
 def play(
-    stage: Any, steps: Sequence[Step], expected: Sequence[Noted], quiet_seconds: float = QUIET_SECONDS
-) -> list[Noted]:
-    """Do the steps of a script one by one; return how everything stood after each. What is `expected` is believed soon.
+    stage: Any, steps: Sequence[Step], expected: Sequence[Observation], quiet_seconds: float = QUIET_SECONDS
+) -> list[Observation]:
+    """Do the steps of a script one by one; return the state after each. A state that is `expected` is accepted sooner.
 
     A stage has a method for each verb, which returns False for what was refused, and `state`.
     """
-    noted: list[Noted] = []
+    observations: list[Observation] = []
     for place, (verb, *about) in enumerate(steps):
         refused = getattr(stage, verb)(*about) is False
-        state = _rest(stage, expected[place]["state"] if place < len(expected) else None, quiet_seconds)
-        noted.append({"step": [verb, *about], "refused": refused, "state": state})
-    return noted
+        state = _rest(stage, expected[place].state if place < len(expected) else None, quiet_seconds)
+        observations.append(Observation([verb, *about], refused, state))
+    return observations
 
 
 def _rest(stage: Any, expected: Tree | None, quiet_seconds: float) -> Tree:

@@ -47,8 +47,6 @@ def test_unit_tests_pass_on_each_python(version: str, tmp_path: Path, report: Su
             "-q",
             "-p",
             "no:cacheprovider",
-            "-p",
-            "tests.suite",
             "--suite",
             f"py{version}",
             *TESTED,

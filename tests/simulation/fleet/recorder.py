@@ -28,14 +28,15 @@ from tests.simulation.fleet.scripts import CUT_OFF, FLEETS, OFFERED
 from tests.simulation.fleet.verbs import FleetVerbs
 from tests.simulation.kueue import FLAVORS, of_the_first
 from tests.simulation.people import RUNTIME_SPECS, runtime
-from tests.simulation.playing import QUEUE, keep, queued
-from tests.simulation.recorder import ABREAST, RECORDED
+from tests.simulation.playing import QUEUE, queued
+from tests.simulation.recorder import ABREAST
+from tests.simulation.recordings import RECORDED, write_recording
 from tests.simulation.stage import Stage, play, quota_of, resource_flavor, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tests.simulation.playing import Noted
+    from tests.simulation.recordings import Observation
     from tests.simulation.scripts import Step
     from trainplane.kube.testing.storage import Tree
 
@@ -67,8 +68,8 @@ def engines(name: str) -> Iterator[Fleet]:
         fleet.down()
 
 
-def record_fleet(fleet: Fleet, steps: Sequence[Step], expected: Sequence[Noted] = ()) -> list[Noted]:
-    """Return how everything stood after each step of a script of a fleet; what is `expected` is believed sooner."""
+def record_fleet(fleet: Fleet, steps: Sequence[Step], expected: Sequence[Observation] = ()) -> list[Observation]:
+    """Return the state after each step of a script of a fleet; a state that is `expected` is accepted sooner."""
     namespace = f"fleet-script-{next(_SERIAL)}"
     with ExitStack() as open_ones:
         stages = {
@@ -78,8 +79,8 @@ def record_fleet(fleet: Fleet, steps: Sequence[Step], expected: Sequence[Noted] 
         return play(_FleetStage(fleet, stages), steps, expected, QUIET_SECONDS)
 
 
-def record_all(fleet: Fleet, expected: Mapping[str, Sequence[Noted]]) -> dict[str, list[Noted]]:
-    """Return what was noted of these scripts, by name: side by side, but for those that cut a worker off."""
+def record_all(fleet: Fleet, expected: Mapping[str, Sequence[Observation]]) -> dict[str, list[Observation]]:
+    """Return the observations of these scripts, by name: at the same time, except for scripts that cut a worker off."""
     together = {name: steps for name, steps in FLEETS.items() if name in expected}
     with ThreadPoolExecutor(ABREAST) as pool:
         played = pool.map(lambda name: record_fleet(fleet, together[name], expected[name]), together)
@@ -201,7 +202,7 @@ def main(names: list[str]) -> None:
     expected = {name: replay_fleet(steps, 1) for name, steps in chosen.items()}
     with engines("recorder") as fleet:
         for name, states in record_all(fleet, expected).items():
-            keep(RECORDED / "fleet", name, states)
+            write_recording(RECORDED / "fleet", name, states)
 
 
 if __name__ == "__main__":

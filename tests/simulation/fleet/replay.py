@@ -27,7 +27,7 @@ from trainplane.resources import TRAIN_JOBS, WORKLOADS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.simulation.playing import Noted
+    from tests.simulation.recordings import Observation
     from tests.simulation.scripts import Step
     from trainplane.kube.testing.storage import Tree
 
@@ -36,8 +36,8 @@ REST_SECONDS = 2.5 * SWEEP_SECONDS
 """Virtual seconds within which the models come to rest after a step; the sweep has come by."""
 
 
-def replay_fleet(steps: Sequence[Step], seed: int) -> list[Noted]:
-    """Return how everything stood after each step of a script of a fleet."""
+def replay_fleet(steps: Sequence[Step], seed: int) -> list[Observation]:
+    """Return the state after each step of a script of a fleet."""
     with Virtual(seed, REST_SECONDS) as virtual:
         return play(virtual, _FleetStage(virtual), steps)
 
