@@ -82,7 +82,8 @@ class Run:
         # FULL=1 would let each suite run at its full size, which takes a day.
         chosen = ("FULL", "SEED", "GATE", "WHOLE")
         self._environment = {name: value for name, value in os.environ.items() if name not in chosen}
-        self._environment |= {"WHOLE" if whole else "GATE": "1", "TRAINPLANE_SHARED": "gate"}
+        self._environment |= {"WHOLE": "1", "DURATIONS": "1"} if whole else {"GATE": "1"}
+        self._environment["TRAINPLANE_SHARED"] = "gate"
         self._running = list[Running]()
         self._begin = time.monotonic()
         self._end = self._begin + seconds if seconds is not None else float("inf")

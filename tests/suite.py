@@ -1,7 +1,7 @@
 """A pytest plugin that makes a run a suite: a closing line `N passed, N failed` and a report of figures.
 
-`pytest -p tests.suite --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of
-an earlier command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a
+`pytest --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of an earlier command
+of the same suite. With DURATIONS=1 it also writes how long each test took, for `make durations`. Tests record what they measure with the `report` fixture, so every figure in a
 report comes from the run that wrote it.
 
 Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code. It draws the
@@ -11,6 +11,7 @@ same cases in every run, so that a change is judged by what it changes; with FUL
 from __future__ import annotations
 
 import json
+import os
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +135,7 @@ class Counting:
 
     def pytest_unconfigure(self) -> None:
         """Write how long each test took, with its share of the fixtures that it was the first or last to use."""
-        if self._seconds and not gate.IS_ON:
+        if self._seconds and os.environ.get("DURATIONS") == "1":
             DURATIONS.mkdir(parents=True, exist_ok=True)
             seconds = {test: round(one, 2) for test, one in self._seconds.items()}
             (DURATIONS / f"{self._report.name}.json").write_text(json.dumps(seconds, indent=0) + "\n")
