@@ -1,8 +1,8 @@
 """A pytest plugin that makes a run a suite: a closing line `N passed, N failed` and a report of figures.
 
-`pytest --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of an earlier command
-of the same suite. With DURATIONS=1 it also writes how long each test took, for `make durations`. Tests record what they measure with the `report` fixture, so every figure in a
-report comes from the run that wrote it.
+`pytest --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of an earlier
+command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a report comes
+from the run that wrote it. With DURATIONS=1, `build/durations/NAME.json` gets the seconds of each test.
 
 Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code. It draws the
 same cases in every run, so that a change is judged by what it changes; with FULL=1 it looks for new ones.
