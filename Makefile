@@ -83,6 +83,10 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 test: $(VENV) ## unit tests, no engines, under 2 minutes
 	$(PYTEST) --numprocesses auto tests/unit
 
+.PHONY: slow
+slow: $(VENV) ## tests of a suite on one core next to a busy process: SUITE=fleet TIMES=10 (TESTS=path or -k expression, KEEP_GOING=1)
+	$(PYTHON) -m tests.slow --suite "$(SUITE)" --times "$(or $(TIMES),10)" --tests "$(TESTS)" $(if $(filter 1,$(KEEP_GOING)),--keep-going)
+
 .PHONY: packages
 packages: ## the Debian packages that the lab needs (root)
 	lab/packages.sh

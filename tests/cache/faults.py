@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import shutil
 import threading
-import time
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lab.processes import wait_for
 from tests.cache.loopback import Cluster, cluster
 from tests.unit.cache.data import table, write_parquet
 from tests.unit.initializers.versity import BadLine
@@ -133,10 +133,7 @@ class Site:
             self._store.bucket.put(name, content)
         self._changed.clear()
         self.cache.skew.clear()
-        end = time.monotonic() + 60
-        while len(self.cache.workers) < WORKERS:
-            assert time.monotonic() < end, "a worker did not begin again"
-            time.sleep(0.01)
+        wait_for("every worker to be started again", lambda: len(self.cache.workers) >= WORKERS, seconds=60)
         for worker in self.cache.workers.values():
             worker.lag = 0.0
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lab.processes import wait_for
 from trainplane.cache.head import Head
 from trainplane.cache.opening import Access, HeadLine
 from trainplane.cache.placement import REPLICAS, holders
@@ -78,7 +79,9 @@ class Cluster:
         worker = self.workers.pop(name)
         self._stops.pop(name).set()
         port = int(worker.port)
-        self._threads.pop(name).join(30)
+        thread = self._threads.pop(name)
+        thread.join(60)
+        assert not thread.is_alive(), f"{name} did not end: a stream keeps it"
         worker.close()
         return port
 
@@ -96,14 +99,14 @@ class Cluster:
 
     def wait_ready(self, seconds: float = 60) -> None:
         """Wait until every row can be had from, or written to, every worker that should hold it."""
-        end = time.monotonic() + seconds
-        while not (
+        wait_for("every row on every worker that should hold it", self._is_ready, seconds=seconds)
+
+    def _is_ready(self) -> bool:
+        return (
             self.head.status.ready
             and self.head.taking.keys() >= self.workers.keys()
             and all(self.placed(name) <= worker.held for name, worker in self.workers.items())
-        ):
-            assert time.monotonic() < end, self.head.status
-            time.sleep(0.02)
+        )
 
     def placed(self, name: str) -> set[int]:
         """Return the fragments that a worker should hold; from when it was alone it may have more."""

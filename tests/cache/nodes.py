@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lab.processes import wait_for
 from trainplane.client.backends.process.addresses import free_port
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ class Nodes:
             return 0, ""
 
     def wait_ready(self, *indices: int) -> None:
-        end = time.monotonic() + 100
         for index in indices or range(self.size):
-            while self.get(index, "/ready")[0] != 200:
-                assert time.monotonic() < end, index
-                time.sleep(0.05)
+            wait_for(f"pod {index}", partial(self._is_ready, index), seconds=100)
+
+    def _is_ready(self, index: int) -> bool:
+        return self.get(index, "/ready")[0] == 200
 
     def close(self) -> None:
         for index in list(self._running):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog.sql import SqlCatalog
 
 from lab.engines import binary
+from lab.processes import wait_for
 from tests.cache.sides import serving
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ def reference_cache(metadata: str) -> Iterator[tuple[subprocess.Popen[bytes], ..
 
 def _wait(port: int) -> None:
     """Wait until a server listens: asked anything but what they serve, these panic."""
-    end = time.monotonic() + _SECONDS
-    while True:
+
+    def listens() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
         except OSError:
-            assert time.monotonic() < end, f"nobody listens on {port}"
-            time.sleep(0.1)
-        else:
-            return
+            return False
+        return True
+
+    wait_for(f"a server on port {port}", listens, seconds=_SECONDS)

@@ -52,7 +52,7 @@ class Reader:
         """Return what the process says next."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        assert line, f"{self._module} ended with {self._process.wait(10)}"
+        assert line, f"{self._module} ended with {self._process.wait(60)}"
         said: Answer = json.loads(line)
         return said
 

@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.processes import wait_for
 from tests.cache.loopback import ids
 from tests.cache.nodes import free_ports
 from tests.unit.cache.data import write_parquet
@@ -66,10 +66,8 @@ class Processes:
 
     def wait_loaded(self) -> None:
         """Wait until every worker is there and has loaded what it should."""
-        end = time.monotonic() + 100
-        while not self.ready() or not all(self._loaded(name) for name in ("w0", "w1", "w2")):
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        names = ("w0", "w1", "w2")
+        wait_for("every worker to load", lambda: self.ready() and all(map(self._loaded, names)), seconds=100)
 
     def _loaded(self, name: str) -> bool:
         try:

@@ -19,6 +19,7 @@ import pyarrow.flight as fl
 import pyarrow.parquet as pq
 import pytest
 
+from lab.processes import wait_for
 from tests.cache.nodes import free_ports
 from tests.cache.reference_cache import HEAD, reference_cache, table
 from tests.cache.sides import Reader, Side, alternated, serving
@@ -265,7 +266,4 @@ def ready(address: str) -> bool:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + (1800 if FULL else 120)
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    wait_for("what is measured to be ready", condition, seconds=1800 if FULL else 120)

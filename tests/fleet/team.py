@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from lab.errors import StartError
 from lab.fleet import CHECK
+from lab.processes import wait_for
 from tests.fleet import objects
 from tests.fleet.api import Api, RefusedError
 
@@ -278,10 +280,17 @@ def wait_until(
     what: str, holds: Callable[[], object], *, seconds: float = PATIENCE, log: Cluster | None = None
 ) -> None:
     """Wait until something holds; a failure shows the end of a cluster's Kueue log."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"{what}: not within {seconds:.0f} s\n{_tail(log) if log else ''}"
+
+    def holds_now() -> bool:
+        if holds():
+            return True
         time.sleep(_PAUSE)
+        return False
+
+    try:
+        wait_for(what, holds_now, seconds=seconds)
+    except StartError as error:
+        raise AssertionError(f"{error}{_tail(log) if log else ''}") from None
 
 
 def _tail(cluster: Cluster) -> str:

@@ -8,7 +8,6 @@ import json
 import os
 import socket
 import subprocess
-import time
 import urllib.request
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from lab.engines import binary
+from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -86,15 +86,16 @@ def _running(command: list[str], port: int, **env: str) -> Iterator[None]:
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, env={**os.environ, **env}, stdout=quiet, stderr=quiet)
     try:
-        end = time.monotonic() + 60
-        while True:
+
+        def listens() -> bool:
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()
-                break
             except OSError:
                 assert process.poll() is None, f"{command[0]} ended with {process.returncode}"
-                assert time.monotonic() < end, f"{command[0]} did not start"
-                time.sleep(0.05)
+                return False
+            return True
+
+        wait_for(command[0], listens, seconds=60)
         yield
     finally:
         process.kill()

@@ -88,7 +88,7 @@ class Admin:
         address = self.cluster.get("service", MANAGER, "-n", NAMESPACE)["spec"]["clusterIP"]
         context = ssl._create_unverified_context()  # noqa: S323 whose certificate it is, webhooks prove
         with self.cluster.sandbox.entered():
-            connection = http.client.HTTPSConnection(address, 8443, timeout=10, context=context)
+            connection = http.client.HTTPSConnection(address, 8443, timeout=60, context=context)
             connection.request("GET", "/metrics", headers={"Authorization": f"Bearer {token}"} if token else {})
             status = connection.getresponse().status
             connection.close()

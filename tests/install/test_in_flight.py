@@ -250,7 +250,7 @@ def _shown(busy: Busy) -> set[str]:
     """Return the certificates that the replicas show."""
     with busy.admin.cluster.sandbox.entered():
         return {
-            ssl.get_server_certificate((pod["status"]["podIP"], 9443), timeout=10) for pod in busy.replicas().values()
+            ssl.get_server_certificate((pod["status"]["podIP"], 9443), timeout=60) for pod in busy.replicas().values()
         }
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 from typing import TYPE_CHECKING, Any
@@ -68,14 +69,12 @@ def test_a_cluster_ip_answers_from_a_pod_and_from_the_api_server(node_cluster: C
 
     def answers_on_the_node() -> bool:
         with node_cluster.sandbox.entered():
-            connection = http.client.HTTPConnection(address, 80, timeout=2)
             try:
-                connection.request("GET", "/debian_version")
-                return connection.getresponse().status == 200
+                with contextlib.closing(http.client.HTTPConnection(address, 80, timeout=2)) as connection:
+                    connection.request("GET", "/debian_version")
+                    return connection.getresponse().status == 200
             except OSError:
                 return False
-            finally:
-                connection.close()
 
     wait_for("the ClusterIP on the API server's side", answers_on_the_node, seconds=30)
     proxied = ("get", "--raw", "/api/v1/namespaces/default/services/web:80/proxy/")

@@ -12,7 +12,6 @@ import ssl
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ import yaml
 
 from lab.paths import REPOSITORY
 from lab.pki import Authority
+from lab.processes import wait_for
 from tests.unit.hub.kept import NAMESPACE_UID, keep, numbered, pod
 from tests.unit.operator.objects import NAMESPACE, runtime, train_job
 from trainplane.client.backends.process.addresses import free_port
@@ -124,11 +124,13 @@ class Served:
         self.process.wait(PATIENCE)
 
     def wait(self, what: str, done: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not done():
+        def is_done() -> bool:
+            if done():
+                return True
             assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, f"{what}: {self.log.read_text()}"
-            time.sleep(0.02)
+            return False
+
+        wait_for(what, is_done, seconds=PATIENCE, log=self.log)
 
     def said(self, message: str) -> dict[str, Any] | None:
         """Return the log line of a message."""

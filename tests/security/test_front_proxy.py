@@ -11,7 +11,6 @@ import os
 import ssl
 import subprocess
 import sys
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ import yaml
 
 from lab.paths import REPOSITORY
 from lab.pki import Authority
+from lab.processes import wait_for
 from tests.security.processes import in_thread
 from trainplane.hub.apiserver.delegated_auth import CONFIG_MAP
 from trainplane.kube.testing.server import FakeServer
@@ -90,10 +90,7 @@ class Stage:
         return next((line for line in lines if line["msg"] == message), None)
 
     def wait(self, what: str, done: Callable[[], object]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not done():
-            assert time.monotonic() < deadline, f"{what}: {self.log.read_text()}"
-            time.sleep(0.02)
+        wait_for(what, lambda: bool(done()), seconds=PATIENCE, log=self.log)
 
     def started(self) -> bool:
         """Wait until the server serves or has ended; say whether it serves."""

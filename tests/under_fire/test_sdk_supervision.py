@@ -6,11 +6,11 @@ import json
 import os
 import signal
 import tempfile
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lab.processes import wait_for
 from tests.sdk.local.machine import processes_with, scratch_folders, supervisors_of
 from tests.unit.client.code.stage import Notebook
 from trainplane.client.backends.local.processes import MARK
@@ -55,10 +55,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Train
 
 
 def until(true: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for("what the test expects", lambda: bool(true()), seconds=PATIENCE)
 
 
 def test_a_killed_supervisor_takes_the_training_along(job: tuple[TrainerClient, Path]) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 import subprocess
-import time
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from lab.errors import StartError
+from lab.processes import wait_for
 
 PATIENCE = 75.0
 """Seconds for what must come on the screen: less than a test may take, so that what is there instead is told."""
@@ -43,15 +45,19 @@ class Terminal:
 
     def until(self, *texts: str, rows: int = 0) -> str:
         """Wait until all texts are on the screen, and something in so many rows, and return it."""
-        end = time.monotonic() + PATIENCE
-        while True:
+        shown = ""
+
+        def is_shown() -> bool:
+            nonlocal shown
             shown = self.screen()
-            if all(text in shown for text in texts) and len(shown.rstrip().split("\n")) >= rows:
-                return shown
-            if time.monotonic() > end:
-                missing = [text for text in texts if text not in shown]
-                raise AssertionError(f"{missing} are not on the screen:\n{shown}")
-            time.sleep(0.1)
+            return all(text in shown for text in texts) and len(shown.rstrip().split("\n")) >= rows
+
+        try:
+            wait_for("the screen", is_shown, seconds=PATIENCE)
+        except StartError:
+            missing = [text for text in texts if text not in shown]
+            raise AssertionError(f"{missing} are not on the screen:\n{shown}") from None
+        return shown
 
     def end(self) -> None:
         """Close the terminal, and end what runs in it."""

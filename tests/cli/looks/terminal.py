@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import time
 import uuid
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
+
+from lab.errors import StartError
+from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -62,11 +64,10 @@ def capture(words: Sequence[str], columns: int, rows: int, *, until: str) -> str
     size = ("-x", str(columns), "-y", str(rows))
     subprocess.run([*tmux, "-u", "new-session", "-d", *size, "-s", "looks", *words], check=True)
     try:
-        end = time.monotonic() + PATIENCE
-        while until not in (shown := _screen(tmux)):
-            if time.monotonic() > end:
-                raise TimeoutError(f"{until!r} is not on the screen: {shown[-500:]!r}")
-            time.sleep(0.05)
+        try:
+            wait_for("the screen", lambda: until in _screen(tmux), seconds=PATIENCE)
+        except StartError:
+            raise TimeoutError(f"{until!r} is not on the screen: {_screen(tmux)[-500:]!r}") from None
         return _screen(tmux, "-e")
     finally:
         subprocess.run([*tmux, "kill-server"], check=False)

@@ -35,14 +35,14 @@ def test_a_job_goes_to_the_worker_with_quota_and_its_end_comes_back(team: MakeTe
     here = us.workload("good")
     assert here is not None
     for worker in us.workers:
-        assert (us.workload("good", on=worker) or {})["spec"] == here["spec"]
+        us.wait(f"the hub's spec on {worker}", partial(_has_spec, us, worker, here["spec"]))
 
     us.api("worker2").apply(objects.cluster_queue(us.namespace))
     for name in ("good", "bad"):
         us.wait_running(name, on="worker2")
     us.wait_gone("good", on="worker1")
-    assert us.check("good")["state"] == "Ready"
-    assert us.check("good")["message"] == 'The workload was admitted on "worker2"'
+    told = {"state": "Ready", "message": 'The workload was admitted on "worker2"'}
+    us.wait("the check to be Ready", lambda: told.items() <= us.check("good").items())
     us.wait_event("Workload", here["metadata"]["name"], "MultiKueue")
     _assert_mirrored(us, "good", here)
     _assert_left_alone(us, "good")
@@ -76,6 +76,10 @@ def test_the_hubs_operator_leaves_jobs_of_multikueue_alone(team: MakeTeam) -> No
         _assert_left_alone(us, name)
 
 
+def _has_spec(us: Team, worker: str, spec: Tree) -> bool:
+    return (us.workload("good", on=worker) or {}).get("spec") == spec
+
+
 def _is_everywhere(us: Team, name: str) -> bool:
     return all(us.workload(name, on=worker) for worker in us.workers)
 
@@ -95,7 +99,7 @@ def _assert_mirrored(us: Team, name: str, workload: Tree) -> None:
     assert copy["spec"]["trainer"] == local["spec"]["trainer"]
     assert copy["spec"]["runtimeRef"] == local["spec"]["runtimeRef"]
     assert [patch["manager"] for patch in copy["spec"]["runtimePatches"]] == [KUEUE_MANAGER]
-    assert len(us.pods(name, on="worker2")) == 2
+    us.wait("both pods", lambda: len(us.pods(name, on="worker2")) == 2)
     us.wait("the worker's status on the hub", lambda: _status(us, "hub", name) == _status(us, "worker2", name))
 
 

@@ -162,7 +162,7 @@ def test_a_job_of_higher_priority_takes_the_place_of_a_lower_and_gives_it_back(t
         jobs.signal(signal.SIGCONT)
     team.wait_running("second")
     team.wait_queued("first")
-    assert team.active("first") == 0
+    team.wait("the first to have no active Job", lambda: team.active("first") == 0)
 
     team.end_pods("second")
     team.wait_running("first")

@@ -91,4 +91,7 @@ def test_a_job_whose_initializer_outlasts_the_timeout_is_evicted_and_tried_again
     team.wait("the job to be ready", ready)
     (trains,) = [one for one in team.job("job")["status"]["jobsStatus"] if one["name"] == "node"]
     assert trains["ready"] == 1
-    assert (team.workload("job") or {})["status"]["reclaimablePods"] == [{"name": _FETCH, "count": 1}]
+    freed = [{"name": _FETCH, "count": 1}]
+    team.wait(
+        "the pod to be reclaimable", lambda: (team.workload("job") or {})["status"].get("reclaimablePods") == freed
+    )

@@ -59,13 +59,15 @@ def widget(name: str, namespace: str, size: int) -> dict[str, Any]:
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], what: str, *, seconds: float = 60.0) -> None:
     """Wait for something of another process, which has no event of its own to wait for."""
-    deadline = asyncio.get_running_loop().time() + seconds
-    while True:
-        met = condition()
-        if met if isinstance(met, bool) else await met:
-            return
-        assert asyncio.get_running_loop().time() < deadline, f"{what}: not within {seconds:g} s"
-        await asyncio.sleep(0.01)
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            while not (met if isinstance(met := condition(), bool) else await met):  # noqa: ASYNC110 it has no event
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise AssertionError(f"{what}: not within {seconds:g} s") from None
 
 
 def compact(cluster: Cluster, revision: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from lab import trainplane
+from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,12 +59,14 @@ def train_job(namespace: str, name: str, *, runtime_name: str = "torch", **spec:
 
 def until(there: Callable[[], Any], what: str, seconds: float = SECONDS) -> Any:
     """Ask again until something is so."""
-    end = time.monotonic() + seconds
-    while not (found := there()):
-        if time.monotonic() > end:
-            raise AssertionError(f"after {seconds:g} s still not: {what}")
-        time.sleep(0.1)
-    return found
+    found: list[Any] = []
+
+    def is_there() -> bool:
+        found[:] = [there()]
+        return bool(found[0])
+
+    wait_for(what, is_there, seconds=seconds)
+    return found[0]
 
 
 def find(cluster: Cluster, namespace: str, kind: str, name: str) -> Tree | None:
@@ -246,7 +248,7 @@ def test_figures_are_served(operated: Cluster, namespace: str) -> None:
 def metric(cluster: Cluster, name: str, *labels: str) -> float | None:
     """Return the value of the first sample of a metric whose labels have these values."""
     with cluster.sandbox.entered():
-        connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", trainplane.METRICS_PORT, timeout=60)
         try:
             connection.request("GET", "/metrics")
             lines = connection.getresponse().read().decode().splitlines()

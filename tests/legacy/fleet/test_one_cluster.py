@@ -38,7 +38,7 @@ def test_every_kind_is_queued_admitted_and_preempted(team: MakeTeam, report: Sui
         jobs.wait_condition("urgent", "Running", on=HERE)
         jobs.wait_condition("first", "Suspended", on=HERE)
         assert jobs.is_suspended("first", on=HERE)
-        assert not jobs.pods("first", on=HERE)
+        jobs.wait("first to have no pods", lambda: not jobs.pods("first", on=HERE))
 
         jobs.end("urgent", on=HERE)
         jobs.wait_condition("urgent", "Succeeded", on=HERE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 async def test_the_wait_ends_with_the_change_that_brings_the_status_and_closes_the_watch() -> None:
     backend = FakeBackend(a_job("Created"), a_job("Running"), a_job("Complete"))
     seen: list[str] = []
-    job = await wait(backend, "job", {"Complete"}, 5, [lambda change: seen.append(change.status)])
+    job = await wait(backend, "job", {"Complete"}, 60, [lambda change: seen.append(change.status)])
     assert (job.status, seen, backend.open_watches) == ("Complete", ["Created", "Running", "Complete"], 0)
 
 
@@ -34,7 +34,7 @@ async def test_a_failure_is_raised_with_the_first_fault_and_its_last_lines() -> 
     lines = [LogLine("node-0", f"line {n}") for n in range(30)]
     backend = FakeBackend(a_job("Running"), failed(), lines=lines)
     with pytest.raises(JobFailedError) as caught:
-        await wait(backend, "job", {"Complete"}, 5)
+        await wait(backend, "job", {"Complete"}, 60)
     assert caught.value.cause.step == "node-0"
     assert caught.value.cause.log_tail == tuple(f"line {n}" for n in range(20, 30))
     text = str(caught.value)
@@ -48,7 +48,7 @@ async def test_what_was_wrong_while_pods_could_tell_it_is_told_when_they_are_gon
     gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
     backend = FakeBackend(a_job("Running"), crashing, gone, lines=[LogLine("node-1", "ValueError: no data")])
     with pytest.raises(JobFailedError) as caught:
-        await wait(backend, "job", {"Complete"}, 5)
+        await wait(backend, "job", {"Complete"}, 60)
     cause = caught.value.cause
     assert (cause.step, cause.exit_code, cause.log_tail) == ("node-1", 3, ("ValueError: no data",))
     assert cause.message == "the program ended with exit code 3. In the end: Job job-node-0 failed."
@@ -69,12 +69,12 @@ async def test_last_lines_that_could_not_be_read_at_the_first_crash_are_read_at_
     gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
     backend = Restarting(crashing, crashing, crashing, gone, lines=[LogLine("node-1", "ValueError: no data")])
     with pytest.raises(JobFailedError) as caught:
-        await wait(backend, "job", {"Complete"}, 5)
+        await wait(backend, "job", {"Complete"}, 60)
     assert (caught.value.cause.log_tail, backend.reads) == (("ValueError: no data",), 2)
 
 
 async def test_a_failure_that_was_asked_for_is_a_result() -> None:
-    assert (await wait(FakeBackend(failed()), "job", {"Complete", "Failed"}, 5)).status == "Failed"
+    assert (await wait(FakeBackend(failed()), "job", {"Complete", "Failed"}, 60)).status == "Failed"
 
 
 async def test_a_timeout_says_where_the_job_stands() -> None:
@@ -89,14 +89,14 @@ async def test_a_timeout_says_where_the_job_stands() -> None:
 
 async def test_what_is_gone_or_never_was_is_said() -> None:
     with pytest.raises(JobDeletedError, match="was deleted while"):
-        await wait(FakeBackend(a_job("Running"), deleted=True), "job", {"Complete"}, 5)
+        await wait(FakeBackend(a_job("Running"), deleted=True), "job", {"Complete"}, 60)
     with pytest.raises(NotFoundError):
-        await wait(FakeBackend(), "job", {"Complete"}, 5)
+        await wait(FakeBackend(), "job", {"Complete"}, 60)
 
 
 async def test_nobody_waits_for_what_cannot_come_any_more() -> None:
     with pytest.raises(TrainplaneError, match="is Complete and will not become Failed"):
-        await wait(FakeBackend(a_job("Complete")), "job", {"Failed"}, 5)
+        await wait(FakeBackend(a_job("Complete")), "job", {"Failed"}, 60)
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ async def test_two_sentences_are_two() -> None:
     crashing = a_job("Created", cause=Cause("Error", "it ended with an error: see its log", "node-1", 3))
     gone = a_job("Failed", steps=[], cause=Cause("FailedJobs", "Job job-node-0 failed."))
     with pytest.raises(JobFailedError, match=r"see its log\. In the end: Job job-node-0 failed\."):
-        await wait(FakeBackend(crashing, gone), "job", {"Complete"}, 5)
+        await wait(FakeBackend(crashing, gone), "job", {"Complete"}, 60)

@@ -7,7 +7,6 @@ import io
 import json
 import ssl
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from lab.processes import wait_for
 from trainplane.initializers.console import Console
 from trainplane.initializers.outputs.manifest import CHECKPOINT, FINAL
 from trainplane.initializers.outputs.program import run
@@ -179,9 +179,6 @@ def status_server(tmp: Path, status: Status) -> Iterator[Status]:
         thread.join()
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to that"
-        time.sleep(0.005)
+    wait_for("the condition", lambda: bool(condition()), seconds=seconds)

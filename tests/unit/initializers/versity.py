@@ -18,6 +18,7 @@ from obstore.store import S3Store
 
 from lab.engines import binary
 from lab.errors import BuildError
+from lab.processes import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,15 +75,14 @@ def serving(root: Path) -> Iterator[Store]:
 
 
 def _wait(port: int) -> None:
-    end = time.monotonic() + 20
-    while True:
+    def listens() -> bool:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
-            assert time.monotonic() < end, "versitygw did not start"
-            time.sleep(0.05)
-        else:
-            return
+            return False
+        return True
+
+    wait_for("versitygw", listens, seconds=60)
 
 
 class BadLine:

@@ -107,7 +107,7 @@ def test_sources_are_fetched_while_another_engine_is_built_and_one_that_fails_is
     built: list[bool] = []
 
     def note(*_: object) -> dict[str, float]:
-        built.append(fetched.wait(10))
+        built.append(fetched.wait(60))
         return {}
 
     monkeypatch.setattr(build, "_build", note)
