@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-import pytest
-
 from lab.images import trainplane
 from tests.install.image import Archive
 

@@ -8,8 +8,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from lab.cluster import clusters
 from lab.paths import REPOSITORY
 from tests.fenced import blocks

@@ -38,7 +38,9 @@ def load(name: str) -> Any:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in USUAL else [pytest.mark.full]) for one in NOTEBOOKS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[] if one in USUAL else [pytest.mark.full]) for one in NOTEBOOKS]
+)
 def test_it_trains_on_two_nodes(name: str, cluster: Cluster, tmp_path: Path, report: SuiteReport) -> None:
     uses, ends = NOTEBOOKS[name]
     namespace = make_namespace(cluster)
