@@ -19,7 +19,7 @@ _TROUBLE = "TrainJobResourcesCreationFailed"
 
 
 def tells_course(found: Difference) -> bool:
-    """Match good news of ours alone, and that the job failed, each with what happened in the case."""
+    """Match Events that ours alone has, for progress, a failure, or a restart, each with its cause in the case."""
     if not it.within(found, "News") or found.reference != ABSENT:
         return False
     told = _told(found)
@@ -35,7 +35,7 @@ def _told(found: Difference) -> list[tuple[str, str, object]]:
 
 def _is_true(found: Difference, kind: str, reason: str, count: object) -> bool:
     if kind == "Warning":
-        return reason == "Failed" and _has_failed(found)
+        return reason in ("Failed", "Restarting") and _has_failed(found)
     return isinstance(count, int) and count <= _happened(found, reason)
 
 
