@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.differences import DECLARED, table, tally, unexplained
+from tests.conformance.drive import REFERENCE_PATIENCE, Drive
 from tests.conformance.generated import SEED, generate
+from tests.conformance.recording import GENERATED as RECORDED
+from tests.conformance.recording import Recorder, Replayed, drive_all
 from tests.conformance.shown import unshown
 from tests.conformance.written import DEADLINES, WRITTEN
+from tests.day import FIXED
 from tests.size import sized
 
 if TYPE_CHECKING:
+    from lab.cluster import Cluster
     from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
-    from tests.conformance.drive import Drive, Run
+    from tests.conformance.drive import Run
+    from tests.conformance.recording import Recordings
     from tests.suite import SuiteReport
 
-GENERATED = sized(40, full=500, small=25)
+GENERATED = sized(RECORDED, full=500, small=25)
 CHOSEN = tuple(map(int, filter(None, os.environ.get("CASES", "").split(","))))
 """The numbers of those generated cases that are to run alone: `SEED=2 CASES=146,394 make conformance`."""
 IN_FLIGHT = 150
@@ -56,6 +62,23 @@ def test_cases_are_told_apart() -> None:
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.reference
+def test_the_reference_still_does_what_is_recorded(
+    recordings: Recordings, reference_cluster: Cluster, report: SuiteReport
+) -> None:
+    """The reference is asked about each recorded case again."""
+    live = Recorder(reference_cluster, "reference", prefix="rw")
+    drive = Drive(Replayed(recordings), live, patience=lambda _: REFERENCE_PATIENCE)
+    for cases in recordings.cases.values():
+        recordings.require(cases)
+    runs = drive_all(drive, recordings.cases.values())
+    drive.close()
+    found = [difference for run in runs for difference in run.differences]
+    report.figure("recorded", len(runs))
+    report.figure("recorded_differences", len(found))
+    assert not found, "the reference (`ours` below) differs from what is recorded:\n" + "\n".join(map(str, found))
+
+
 def test_written_cases(written_runs: list[Run], findings: list[Difference], report: SuiteReport) -> None:
     findings += _judge(written_runs, report)
 
@@ -64,9 +87,17 @@ def test_deadlines(deadline_runs: list[Run], findings: list[Difference], report:
     findings += _judge(deadline_runs, report)
 
 
-def test_generated_cases(drive: Drive, report: SuiteReport) -> None:
+def test_generated_cases(request: pytest.FixtureRequest, recordings: Recordings, report: SuiteReport) -> None:
     report.figure("seed", SEED)
-    cases = [generate(number, of=SEED) for number in CHOSEN or range(GENERATED)]
+    numbers = CHOSEN or range(GENERATED)
+    is_recorded = FIXED.toordinal() == SEED and max(numbers) < RECORDED
+    if is_recorded:
+        cases = [recordings.cases["generated"][number] for number in numbers]
+        recordings.require(cases)
+    else:
+        cases = [generate(number, of=SEED) for number in numbers]
+    # Cases of another seed aren't recorded: the reference is asked.
+    drive: Drive = request.getfixturevalue("drive" if is_recorded else "live_drive")
     runs = [run for start in range(0, len(cases), IN_FLIGHT) for run in drive.run(cases[start : start + IN_FLIGHT])]
     made = [run for run in runs if all(verdict.accepted for pair in run.verdicts[:2] for verdict in pair)]
     report.figure("generated", len(runs))
