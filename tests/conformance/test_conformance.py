@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.differences import DECLARED, table, tally, unexplained
-from tests.conformance.drive import REFERENCE_PATIENCE, Drive
 from tests.conformance.generated import SEED, generate
 from tests.conformance.recording import GENERATED as RECORDED
-from tests.conformance.recording import Recorder, Replayed, drive_all
 from tests.conformance.shown import unshown
 from tests.conformance.written import DEADLINES, WRITTEN
 from tests.day import FIXED
 from tests.size import sized
 
 if TYPE_CHECKING:
-    from lab.cluster import Cluster
     from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
-    from tests.conformance.drive import Run
+    from tests.conformance.drive import Drive, Run
     from tests.conformance.recording import Recordings
     from tests.suite import SuiteReport
 
@@ -60,23 +57,6 @@ def _ids(cases: tuple[Case, ...]) -> list[str]:
 def test_cases_are_told_apart() -> None:
     ids = _ids((*WRITTEN, *DEADLINES))
     assert len(set(ids)) == len(ids)
-
-
-@pytest.mark.reference
-def test_the_reference_still_does_what_is_recorded(
-    recordings: Recordings, reference_cluster: Cluster, report: SuiteReport
-) -> None:
-    """The reference is asked about each recorded case again."""
-    live = Recorder(reference_cluster, "reference", prefix="rw")
-    drive = Drive(Replayed(recordings), live, patience=lambda _: REFERENCE_PATIENCE)
-    for cases in recordings.cases.values():
-        recordings.require(cases)
-    runs = drive_all(drive, recordings.cases.values())
-    drive.close()
-    found = [difference for run in runs for difference in run.differences]
-    report.figure("recorded", len(runs))
-    report.figure("recorded_differences", len(found))
-    assert not found, "the reference (`ours` below) differs from what is recorded:\n" + "\n".join(map(str, found))
 
 
 def test_written_cases(written_runs: list[Run], findings: list[Difference], report: SuiteReport) -> None:

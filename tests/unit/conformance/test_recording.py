@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance.cases import Case, Create, Remove
-from tests.conformance.documents import runtime, train_job
+from tests.conformance.documents import container, replicated_job, runtime, train_job
 from tests.conformance.drive import Drive, Run
 from tests.conformance.normal import NOW
 from tests.conformance.recording import FOLDER, LONG, Recorder, Recordings, Replayed, Told
@@ -37,6 +37,7 @@ class Canned(Recorder):
     def __init__(self, prefix: str = "rc") -> None:
         self.name, self.prefix = "reference", prefix
         self._told = defaultdict(Told)
+        self._by_chance = set()
         self._lock = threading.Lock()
         self.writes = 0
         self.image = "test:image"
@@ -46,7 +47,11 @@ class Canned(Recorder):
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
         if method != "GET":
             self.writes += 1
-            return Answer(200 + self.writes, {}, (f"299 - about {namespace} at 2030-01-01T00:00:00Z",))
+            return Answer(
+                201 if path.endswith("/namespaces") else 200 + self.writes,
+                {},
+                (f"299 - about {namespace} at 2030-01-01T00:00:00Z",),
+            )
         if not path.endswith("/trainjobs"):
             return Answer(200, {"items": []})
         return Answer(200, {"items": [self._job(number, namespace) for number in range(self.writes)]})
@@ -100,6 +105,32 @@ def test_a_step_is_recorded_as_what_it_changes(tmp_path: Path) -> None:
     first, *later = answer["objects"]
     assert first.keys() == {"TrainJob n-0"}
     assert [change["TrainJob n-0"] for change in later] == [{"spec": {"writes": 2}}, {"spec": {"writes": 3}}]
+
+
+class Refused(Canned):
+    """A recorder of an operator that made some objects and gave up at the JobSet."""
+
+    def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        if method == "GET" and path.endswith("/configmaps"):
+            names = ("job-runtime-snapshot", "job-flux-entrypoint")
+            return Answer(
+                200, {"items": [{"metadata": {"name": one, "namespace": namespace, "uid": one}} for one in names]}
+            )
+        return super().send(method, path, body, content_type)
+
+
+@pytest.mark.parametrize(("ports", "is_kept"), [([{"containerPort": 1}], True), ([{"containerPort": 1}] * 2, False)])
+def test_what_is_left_to_chance_is_not_recorded(ports: list[Tree], is_kept: bool) -> None:
+    case = Case(
+        "ports", (Create(train_job(trainer={})),), (runtime(replicated_job(containers=[container(ports=ports)])),)
+    )
+    side = Refused()
+    side.begin(case, side.namespace(0))
+    told, _, _ = lived(side, case, 0)
+    for states in told["ports"].states.values():
+        assert "ConfigMap job-runtime-snapshot" in states
+        assert ("ConfigMap job-flux-entrypoint" in states) == is_kept
 
 
 def test_a_case_that_says_something_else_has_no_answer(tmp_path: Path) -> None:
