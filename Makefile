@@ -80,8 +80,8 @@ check: $(VENV) ## lint, types, import contracts, emitted files up to date
 	$(PYTHON) -m docs.executed --check
 
 .PHONY: test
-test: $(VENV) ## unit tests, no engines, under 2 minutes
-	$(PYTEST) --numprocesses auto tests/unit
+test: $(VENV) ## unit tests without engines, and tests for what experiments broke
+	$(PYTEST) -p tests.findings --suite unit --numprocesses auto --ignore tests/under_fire/live tests/unit tests/under_fire
 
 .PHONY: slow
 slow: $(VENV) ## tests of a suite on one core next to a busy process: SUITE=fleet TIMES=10 (TESTS=path or -k expression, KEEP_GOING=1)
@@ -131,21 +131,15 @@ chart: engines ## the chart with JobSet's inside, as it is published, in build/c
 	$(PYTHON) -m deploy.package
 
 .PHONY: integration
-integration: engines images ## api/, kube/ and operator/ on real API servers
-	$(LIVE) --suite integration tests/integration
+integration: engines images ## api/, kube/ and operator/ on real API servers (FULL=1: and what experiments broke there)
+	$(LIVE) --suite integration tests/integration $(if $(filter 1,$(FULL)),tests/under_fire/live)
 
 .PHONY: security
 security: engines images ## attacks on the real processes (FULL=1: with a million inputs)
 	$(LIVE) --suite security --numprocesses 2 --no-loadscope-reorder tests/security
 
-.PHONY: under-fire
-under-fire: engines images ## what experiments broke stays mended (FULL=1: and on real engines)
-	$(LIVE) -p tests.findings --suite under-fire -m finding \
-	  tests/under_fire tests/unit/admission tests/unit/client tests/unit/hub tests/unit/render \
-	  $(if $(filter 1,$(FULL)),tests/fleet/one_cluster/test_reapplied.py tests/integration/api/test_refused.py,--ignore tests/under_fire/live)
-
 .PHONY: conformance
-conformance: engines ## ours and the reference on two API servers, object by object (FULL=1: 500 generated cases of today, SEED=day: a few of today, SEED=N: those of a seed, CASES=1,2: only these)
+conformance: engines ## our operator and recorded answers of the reference, object by object (RECORD=1: record them again, WHOLE=1: and ask the reference again, FULL=1: 500 generated cases of today, SEED=day: a few of today, SEED=N: those of a seed, CASES=1,2: only these)
 	$(PYTEST) -p lab.pytest_plugin --suite conformance tests/conformance
 
 .PHONY: mutation
@@ -169,7 +163,7 @@ $(LEGACY): requirements/legacy.txt $(VENV)
 	@touch $@
 
 .PHONY: legacy
-legacy: engines images $(LEGACY) $(if $(filter 1,$(FULL)),$(OFFICIAL)) ## jobs of the old operators: as they decided, as old clients see it, with real pods (FULL=1: 1,000 cases)
+legacy: engines images $(LEGACY) $(if $(filter 1,$(FULL)),$(OFFICIAL)) ## jobs of the old operators: as they decided, as old clients see it, with real pods (RECORD=1: record the old operators' answers again, WHOLE=1: ask them again, FULL=1: 1,000 cases)
 	$(LIVE) --suite legacy tests/legacy
 
 .PHONY: e2e

@@ -1,6 +1,6 @@
-"""A pytest plugin that counts findings: tests marked `finding` show that what an audit found is mended, or was none.
+"""A pytest plugin that counts findings: tests marked `finding` show that what an audit found is fixed, or was no fault.
 
-They stand beside what they test, in any suite; `make under-fire` runs them all, wherever they are.
+They are next to what they test, in any suite. `make test` runs those that need no engines, and counts them.
 
 `findings` is how many different ones are shown, `held` how many of them by tests that all pass.
 """

@@ -198,10 +198,11 @@ CONDITIONS = (
 )
 
 DEADLINES = (
-    # These run by themselves: beside hundreds of others a step takes longer than a deadline.
+    # These run by themselves: beside hundreds of others a step takes longer than a deadline. What the reference made of
+    # them is recorded, so a deadline leaves ours several times what the steps before it take.
     Case(
         "15 deadline exceeded",
-        (Create(train_job(activeDeadlineSeconds=5)), Await("Failed")),
+        (Create(train_job(activeDeadlineSeconds=12)), Await("Failed")),
         (runtime(),),
     ),
     Case(
@@ -213,7 +214,7 @@ DEADLINES = (
         "17, 18 deadline begins at resume",
         (
             # No counts are reported: what becomes of them when the reference deletes the JobSet is a matter of luck.
-            Create(train_job(activeDeadlineSeconds=6, suspend=True)),
+            Create(train_job(activeDeadlineSeconds=12, suspend=True)),
             RESUME,
             Await("Failed"),
         ),
@@ -222,16 +223,16 @@ DEADLINES = (
     Case(
         "a job that completed has no deadline",
         (
-            Create(train_job(activeDeadlineSeconds=8)),
+            Create(train_job(activeDeadlineSeconds=12)),
             reported(counts(succeeded=1), conditions=(COMPLETED,)),
-            Await("Failed", seconds=10),
+            Await("Failed", seconds=14),
         ),
         (runtime(),),
     ),
     Case(
         "a job past its deadline is suspended and resumed",
         # Long enough that a busy machine reaches the job before: what is late from the first gets no snapshot of ours.
-        (Create(train_job(activeDeadlineSeconds=5)), Await("Failed"), SUSPEND, RESUME),
+        (Create(train_job(activeDeadlineSeconds=12)), Await("Failed"), SUSPEND, RESUME),
         (runtime(),),
     ),
     Case(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tests.conformance import documents
 from tests.conformance.cases import Await, Change, Create
-from tests.conformance.compare import ABSENT, Difference, Verdict, object_differences, verdict, verdict_differences
-from tests.conformance.normal import by_case
+from tests.conformance.compare import ABSENT, Difference, Verdict, object_differences, verdict_differences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +93,7 @@ class Drive:
         """Take all cases to their ends, or until a difference that it `ends_with`; return what was found of each."""
         runs = [Run(case, self._taken + number) for number, case in enumerate(cases)]
         self._taken += len(runs)
-        self._both(runs, lambda side, run: side.make_namespace(side.namespace(run.number)))
+        self._both(runs, lambda side, run: side.begin(run.case, side.namespace(run.number)))
         for index in range(max((len(run.case.setup) for run in runs), default=0)):
             here = [run for run in runs if index < len(run.case.setup)]
             self._take(here, [Create(run.case.setup[index]) for run in here], -1)
@@ -118,9 +117,8 @@ class Drive:
 
     def _take(self, runs: list[Run], steps: Sequence[Step], index: int) -> None:
         taken = {run.number: step for run, step in zip(runs, steps, strict=True)}
-        answers = self._both(runs, lambda side, run: side.perform(taken[run.number], side.namespace(run.number)))
-        for run, answer in zip(runs, answers, strict=True):
-            left, right = verdict(answer[0]), verdict(answer[1])
+        verdicts = self._both(runs, lambda side, run: side.take(taken[run.number], side.namespace(run.number)))
+        for run, (left, right) in zip(runs, verdicts, strict=True):
             refused = run.refused
             run.verdicts.append((left, right))
             for path, one, other in verdict_differences(left, right):
@@ -184,9 +182,8 @@ class Drive:
     def _observe(self, runs: list[Run]) -> list[tuple[dict[str, Tree], dict[str, Tree]]]:
         """Return the objects of each run on both sides, in normal form."""
         names = [[side.namespace(run.number) for run in runs] for side in self.sides]
-        pending = [self._pool.submit(side.observe, ours) for side, ours in zip(self.sides, names, strict=True)]
-        left, right = (by_case(one.result(), ours) for one, ours in zip(pending, names, strict=True))
-        return [(left[one], right[other]) for one, other in zip(*names, strict=True)]
+        left, right = (self._pool.submit(side.states, ours) for side, ours in zip(self.sides, names, strict=True))
+        return list(zip(left.result(), right.result(), strict=True))
 
     def _await(self, runs: list[Run], index: int) -> None:
         """Wait until the awaited conditions are there on both sides; the comparison tells where one never came."""

@@ -127,8 +127,8 @@ DEADLINES = (
     Case(
         "the time of a suspended job stands still, and begins when it is resumed",
         (
-            Create(train_job(activeDeadlineSeconds=3, suspend=True)),
-            Await("Failed", seconds=7),
+            Create(train_job(activeDeadlineSeconds=12, suspend=True)),
+            Await("Failed", seconds=14),
             RESUME,
             Await("Failed"),
         ),

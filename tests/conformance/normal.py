@@ -26,7 +26,7 @@ from tests.conformance.cases import NAMESPACE, Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_NOW = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+NOW = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _UID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _DROPPED = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 _EMPTY = ("metadata", "resources", "f:metadata", "f:resources")
@@ -90,6 +90,11 @@ def normal(item: Tree, namespace: str, uids: dict[str, str]) -> Tree:
         _clean(owned)
         tree["owned"] = owned
     return tree
+
+
+def message(text: str, namespace: str) -> str:
+    """Return what admission says in normal form."""
+    return _UID.sub("<uid>", NOW.sub("<now>", text.replace(namespace, NAMESPACE)))
 
 
 def _owned(metadata: Tree) -> Any:
@@ -166,7 +171,7 @@ def _in_order(entry: Tree) -> tuple[str, str]:
 
 def _time(value: Any) -> Any:
     """Return a time of now as a word, any other value as it is."""
-    return "<now>" if isinstance(value, str) and _NOW.fullmatch(value) else value
+    return "<now>" if isinstance(value, str) and NOW.fullmatch(value) else value
 
 
 def _judge_deadline(job: Tree) -> None:

@@ -15,7 +15,7 @@ USUAL = 29500
 _ANNOTATION = "trainer.kubeflow.org/port"
 _MEET = {"torch", "jax", "xgboost"}
 """Frameworks whose nodes meet at a port of the first."""
-_BESIDE = ("ConfigMap", "Secret", "PodGroup")
+BESIDE = ("ConfigMap", "Secret", "PodGroup")
 
 
 def number(case: Case) -> int:
@@ -42,7 +42,7 @@ def keeps(found: Difference) -> bool:
     """
     if (found.path, found.reference) == ("", ABSENT):
         is_snapshot = found.place.endswith("-runtime-snapshot")
-        return it.within(found, "JobSet", *_BESIDE) and not is_snapshot and are_refused(found.case)
+        return it.within(found, "JobSet", *BESIDE) and not is_snapshot and are_refused(found.case)
     if not (it.has_trainer(found.case) and it.in_node(found, "ports")):
         return False
     theirs, ours = _both(found.case, it.node(found.case))

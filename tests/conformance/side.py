@@ -14,11 +14,15 @@ import msgspec
 
 from tests.conformance import gangs
 from tests.conformance.cases import NAMESPACE, Await, Change, Create, Remove, Report, Step, Tree
+from tests.conformance.compare import verdict
+from tests.conformance.normal import by_case
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from lab.cluster import Cluster
+    from tests.conformance.cases import Case
+    from tests.conformance.compare import Verdict
 
 _TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 _PATHS = {
@@ -76,6 +80,22 @@ class Side:
     def namespace(self, number: int) -> str:
         """Return the name of a case's namespace; names of both sides are of one length."""
         return f"{self.prefix}-{number:05d}-ns"
+
+    # -- what is compared -----------------------------------------------------------------------------------------
+
+    def begin(self, case: Case, namespace: str) -> None:
+        """Create the namespace of a case."""
+        del case
+        self._make(namespace, "Namespace", {"metadata": {"name": namespace}})
+
+    def take(self, step: Step, namespace: str) -> Verdict:
+        """Take one step of a case, and return what admission decided."""
+        return verdict(self.perform(step, namespace))
+
+    def states(self, namespaces: Sequence[str]) -> list[dict[str, Tree]]:
+        """Return the objects of each namespace in normal form."""
+        found = by_case(self.observe(namespaces), namespaces)
+        return [found[name] for name in namespaces]
 
     # -- requests -------------------------------------------------------------------------------------------------
 
@@ -172,10 +192,6 @@ class Side:
     def _make(self, namespace: str, kind: str, document: Tree) -> None:
         answer = self.send("POST", path(kind, namespace), document)
         assert answer.code == http.HTTPStatus.CREATED, answer
-
-    def make_namespace(self, name: str) -> None:
-        """Make the namespace of a case."""
-        self._make(name, "Namespace", {"metadata": {"name": name}})
 
 
 def path(kind: str, namespace: str, name: str = "") -> str:

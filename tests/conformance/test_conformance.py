@@ -10,17 +10,20 @@ import pytest
 
 from tests.conformance.differences import DECLARED, table, tally, unexplained
 from tests.conformance.generated import SEED, generate
+from tests.conformance.recording import GENERATED as RECORDED
 from tests.conformance.shown import unshown
 from tests.conformance.written import DEADLINES, WRITTEN
+from tests.day import FIXED
 from tests.size import sized
 
 if TYPE_CHECKING:
     from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
     from tests.conformance.drive import Drive, Run
+    from tests.conformance.recording import Recordings
     from tests.suite import SuiteReport
 
-GENERATED = sized(40, full=500)
+GENERATED = sized(RECORDED, full=500)
 CHOSEN = tuple(map(int, filter(None, os.environ.get("CASES", "").split(","))))
 """The numbers of those generated cases that are to run alone: `SEED=2 CASES=146,394 make conformance`."""
 IN_FLIGHT = 150
@@ -64,9 +67,17 @@ def test_deadlines(deadline_runs: list[Run], findings: list[Difference], report:
     findings += _judge(deadline_runs, report)
 
 
-def test_generated_cases(drive: Drive, report: SuiteReport) -> None:
+def test_generated_cases(request: pytest.FixtureRequest, recordings: Recordings, report: SuiteReport) -> None:
     report.figure("seed", SEED)
-    cases = [generate(number, of=SEED) for number in CHOSEN or range(GENERATED)]
+    numbers = CHOSEN or range(GENERATED)
+    is_recorded = FIXED.toordinal() == SEED and max(numbers) < RECORDED
+    if is_recorded:
+        cases = [recordings.cases["generated"][number] for number in numbers]
+        recordings.require(cases)
+    else:
+        cases = [generate(number, of=SEED) for number in numbers]
+    # Cases of another seed aren't recorded: the reference is asked.
+    drive: Drive = request.getfixturevalue("drive" if is_recorded else "live_drive")
     runs = [run for start in range(0, len(cases), IN_FLIGHT) for run in drive.run(cases[start : start + IN_FLIGHT])]
     made = [run for run in runs if all(verdict.accepted for pair in run.verdicts[:2] for verdict in pair)]
     report.figure("generated", len(runs))

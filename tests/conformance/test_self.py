@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 UID = "01234567-89ab-cdef-0123-456789abcdef"
 
 
+@pytest.mark.reference
 def test_the_reference_equals_itself(itself: Drive) -> None:
     cases = [
         *plain_cases.CASES[:6],
@@ -56,6 +57,7 @@ class Lying(Side):
         return super().perform(step, namespace)
 
 
+@pytest.mark.reference
 def test_a_planted_difference_is_reported(reference_cluster: Cluster) -> None:
     sides = Side(reference_cluster, "honest", prefix="rh"), Lying(reference_cluster, "lying", prefix="rl")
     drive = Drive(*sides, patience=lambda _: 6.0)  # the lie stays one

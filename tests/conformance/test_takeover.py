@@ -97,6 +97,7 @@ def _ended(stage: Stage, path: str, member: Member) -> Tree:
     return entry
 
 
+@pytest.mark.reference
 def test_ours_takes_over(stage: Stage, report: SuiteReport) -> None:
     _begin(stage, THERE, ALL)
     before = stage.rested(THERE)
@@ -112,6 +113,7 @@ def test_ours_takes_over(stage: Stage, report: SuiteReport) -> None:
     assert _without_digest(stage, THERE) == {member.name for member in ALL if _is_over(member)}
 
 
+@pytest.mark.reference
 def test_the_reference_takes_back(stage: Stage, report: SuiteReport) -> None:
     members = tuple(member for member in ALL if member.returns)
     stage.populate(FROZEN, _runtimes(), [kinds.document(_WITH_PROGRESS, "with-progress", suspend=True)])
@@ -143,6 +145,7 @@ def _begin_frozen(stage: Stage) -> None:
     stage.settle()
 
 
+@pytest.mark.reference
 def test_what_jobset_freezes(stage: Stage, report: SuiteReport) -> None:
     """Of jobs of ours that the reference cannot resume, the fields in which it makes the JobSet otherwise."""
     held = {f"{kind.name}-held": kind.frozen for kind in TRIED if kind.frozen}
@@ -152,6 +155,7 @@ def test_what_jobset_freezes(stage: Stage, report: SuiteReport) -> None:
     assert found == held
 
 
+@pytest.mark.reference
 def test_a_job_that_cannot_be_suspended_runs_on(stage: Stage) -> None:
     names = [kind.name for kind in _STOPPED]
     assert stage.each(lambda name: stage.ask(FROZEN, name, stop=True), names) == [False] * len(names)

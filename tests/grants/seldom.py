@@ -50,11 +50,11 @@ SELDOM: Final = (
     Reason("metrics over TLS: in `make install-e2e`", OPERATOR, ("create",), ("tokenreviews", "subjectaccessreviews")),
     Reason(_OWN_CERTIFICATE, HUB, ("create", "get", "watch", "update"), ("secrets",)),
     Reason(_OWN_CERTIFICATE, HUB, ("get", "patch"), ("apiservices",)),
-    Reason("fronts: `make under-fire FULL=1`", HUB, ("create",), ("tokenreviews",)),
+    Reason("fronts: `make integration FULL=1`", HUB, ("create",), ("tokenreviews",)),
     Reason(_ON_THE_HUB, HUB, ("get",), ("pods", "pods/log", "jobs", "jobsets")),
     Reason("until they are mirrored", HUB, ("get",), ("multikueueclusters", "multikueueconfigs")),
     Reason("a TrainJob with a runtime of its namespace that waits", HUB, ("get",), ("trainingruntimes",)),
-    Reason("fronts: `make under-fire FULL=1`", FRONT, ("create", "get", "patch", "update", "watch"), (ANY,)),
+    Reason("fronts: `make integration FULL=1`", FRONT, ("create", "get", "patch", "update", "watch"), (ANY,)),
     Reason(_OWN_CERTIFICATE, OPERATOR, ("get", "patch"), ("customresourcedefinitions",)),
     *(
         Reason(why, OPERATOR, (verb,), grant.resources)

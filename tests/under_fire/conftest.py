@@ -1,4 +1,4 @@
-"""Every test here is about a finding: `make under-fire` runs what is marked, wherever it stands, and nothing else."""
+"""Every test here is about a finding: `make test` counts findings by their marks."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ import pytest
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if item.get_closest_marker("finding") is None:
-        raise pytest.UsageError(f"{item.nodeid} is marked with no finding, so `make under-fire` would not run it")
+        raise pytest.UsageError(f"{item.nodeid} has no mark `finding`, so no report would count it")

@@ -13,6 +13,10 @@ AUDITS = {"runtime": 11, "semantics": 11, "hub-and-sdk": 15}
 FINDINGS = [(audit, number) for audit, last in AUDITS.items() for number in range(1, last + 1)]
 
 
+def _paths(text: str) -> list[str]:
+    return re.findall(r"(?<!ignore )tests/[\w/.]+", text)
+
+
 def rows() -> dict[tuple[str, int], list[str]]:
     """Return the cells of each finding's row."""
     found: dict[tuple[str, int], list[str]] = {}
@@ -44,9 +48,20 @@ def test_what_holds_it_is_there_and_marked(audit: str, number: int) -> None:
         assert re.search(rf'"{audit}",\s+{number},', text), f"{file} has no mark of {audit} {number}"
 
 
+def recipe(target: str) -> str:
+    """Return the commands of a target of the Makefile."""
+    _, _, rest = (ROOT / "Makefile").read_text().partition(f"\n{target}:")
+    return rest.partition("\n\n")[0]
+
+
+def test_make_test_counts_findings() -> None:
+    assert "-p tests.findings" in recipe("test")
+    assert "--ignore tests/under_fire/live tests/unit tests/under_fire" in recipe("test")
+
+
 def test_what_is_marked_is_run() -> None:
-    _, _, target = (ROOT / "Makefile").read_text().partition("\nunder-fire:")
-    run = tuple(re.findall(r"tests/[\w/.]+", target.partition("\n\n")[0]))
+    run = tuple(path for target in ("test", "fleet", "integration") for path in _paths(recipe(target)))
+    assert "tests/under_fire/live" in run
     marked = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "tests").rglob("test_*.py")

@@ -1,6 +1,6 @@
 """The hunt for a planted fault: cases of its subject first, in small batches, until conformance finds a difference.
 
-The comparison is conformance's own: our operator on its API server against what the reference said, and only a
+The comparison is conformance's own: our operator on its API server against the recorded answers, and only a
 difference that nothing declares counts. An operator that makes no JobSet at all any more is found too.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tests.conformance.cases import Await
 from tests.conformance.differences import explain
 from tests.conformance.drive import Drive
-from tests.conformance.mutation.recording import Replayed
+from tests.conformance.recording import Replayed
 from tests.conformance.shown import unshown
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.conformance.cases import Case
     from tests.conformance.compare import Difference
     from tests.conformance.drive import Run
-    from tests.conformance.mutation.recording import Recording
+    from tests.conformance.recording import Recordings
     from tests.conformance.side import Side
 
 log = logging.getLogger(__name__)
@@ -66,14 +66,13 @@ def faults_in(run: Run) -> list[Difference]:
 
 
 class Hunter:
-    """Our operator on its API server, and the reference's words."""
+    """Our operator on its API server, and the recorded answers of the reference."""
 
-    def __init__(self, ours: Side, recording: Recording, *, waits: Callable[[Difference], float] = patience) -> None:
-        """Take the side of our operator; the recording has every case that is hunted with by then."""
+    def __init__(self, ours: Side, recordings: Recordings, *, waits: Callable[[Difference], float] = patience) -> None:
+        """Take the side of our operator, and recordings that have every case that is hunted with."""
         ours.fence_seconds = FENCE_SECONDS
-        self._replayed = Replayed(recording)
         self._drive = Drive(
-            self._replayed,
+            Replayed(recordings),
             ours,
             is_expected=is_settled,
             patience=waits,
@@ -86,7 +85,6 @@ class Hunter:
 
     def hunt(self, cases: Sequence[Case]) -> Found | None:
         """Return the first difference that nothing declares, or None if all cases are as they should."""
-        self._replayed.expect(cases)
         try:
             runs = self._drive.run(cases)
         except AssertionError as error:

@@ -7,18 +7,23 @@ written now is `now`; words are our own, so only whether there are any is compar
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from lab.engines import binary
+from tests.legacy.conformance.cases import draw
+from tests.recorded import RECORD, Question, Recorded
 from trainplane.api import tree as trees
 from trainplane.api.moments import read_moment
 from trainplane.legacy.decide import decide
 from trainplane.legacy.decision import Observed, Settings
+from trainplane.legacy.status import written
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tests.legacy.conformance.cases import Case, Tree
 
@@ -27,14 +32,78 @@ _STAMPS = ("lastUpdateTime", "lastTransitionTime")
 _SECONDS = 300
 _NOW = timedelta(minutes=30)
 """What is younger was written by a look: no time of a case is."""
+_ORACLE: Final = "training-operator-oracle"
+_RECORDED: Final = Path(__file__).with_name("recorded.jsonl")
+_ASKED_AT: Final = datetime(2001, 1, 1, tzinfo=UTC)
+"""A case has times that count from now. This is the now of recorded questions."""
+_RUNS: Final = 3
+"""How often the oracle is asked when its answers are recorded: it may miss one that is rare."""
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_FROM_NOW: Final = re.compile(r"now([+-]\d+)s")
+
+
+def recorded_answers(numbers: Sequence[int], now: datetime) -> dict[int, list[Tree]]:
+    """Return every answer that training-operator v1.9.3 may give to each case, from what is recorded.
+
+    Its reconcilers walk Go maps, so it answers some cases in several ways, and one run of it may miss one.
+    """
+    now = now.replace(microsecond=0)
+
+    def ask(questions: Sequence[Question]) -> list[list[Tree]]:
+        cases = [draw(int(question.name), now) for question in questions]
+        rounds = [ask_oracle(cases) for _ in range(_RUNS if RECORD else 1)]
+        return [
+            _different([_from_now(one, now) for given in each for one in given]) for each in zip(*rounds, strict=True)
+        ]
+
+    recorded = Recorded(_RECORDED, (_ORACLE,), "RECORD=1 make legacy")
+    questions = [Question(str(number), draw(number, _ASKED_AT).document) for number in numbers]
+    answers = recorded.ask(questions, ask, _is_among)
+    return {number: [_at(one, now) for one in given] for number, given in zip(numbers, answers, strict=True)}
+
+
+def _different(answers: list[Tree]) -> list[Tree]:
+    """Return different answers, in an order that is always the same."""
+    return [json.loads(text) for text in sorted({json.dumps(one, sort_keys=True) for one in answers})]
+
+
+def _is_among(recorded: list[Tree], live: list[Tree]) -> bool:
+    """Return whether the oracle gave no answer that isn't recorded."""
+    return bool(live) and all(one in recorded for one in live)
+
+
+def _from_now(tree: Any, now: datetime) -> Any:
+    """Return a tree with its times as seconds from now."""
+
+    def counted(text: str) -> str:
+        moment = read_moment(text) if _TIME.fullmatch(text) else None
+        return text if moment is None else f"now{(moment - now).total_seconds():+.0f}s"
+
+    return _texts(tree, counted)
+
+
+def _at(tree: Any, now: datetime) -> Any:
+    """Return a tree with the times that it has at a moment."""
+
+    def timed(text: str) -> str:
+        found = _FROM_NOW.fullmatch(text)
+        return written(now + timedelta(seconds=int(found[1]))) if found else text
+
+    return _texts(tree, timed)
+
+
+def _texts(tree: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(tree, dict):
+        return {name: _texts(value, change) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [_texts(value, change) for value in tree]
+    return change(tree) if isinstance(tree, str) else tree
 
 
 def ask_oracle(cases: Sequence[Case]) -> list[list[Tree]]:
     """Return every answer that training-operator v1.9.3 may give to each case."""
     lines = "\n".join(json.dumps(case.document) for case in cases)
-    asked = subprocess.run(
-        [binary("training-operator-oracle")], input=lines, capture_output=True, text=True, timeout=_SECONDS, check=True
-    )
+    asked = subprocess.run([binary(_ORACLE)], input=lines, capture_output=True, text=True, timeout=_SECONDS, check=True)
     answers = [json.loads(line) for line in asked.stdout.splitlines()]
     return [[_look(case, given) for given in each] for case, each in zip(cases, answers, strict=True)]
 

@@ -12,7 +12,7 @@ import pytest
 from tests.day import seed
 from tests.legacy.conformance.cases import V1, Case, draw
 from tests.legacy.conformance.differences import DECLARED, Difference, differences, explain
-from tests.legacy.conformance.looks import ask_oracle, ask_ours
+from tests.legacy.conformance.looks import ask_oracle, ask_ours, recorded_answers
 from tests.legacy.conformance.planted import FAULTS
 from tests.size import sized
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from tests.legacy.conformance.cases import Tree
     from tests.suite import SuiteReport
 
-GENERATED: Final = sized(250, full=1000)
+USUAL: Final = 250
+"""How many cases a run draws by default. The answers of the old operator to these are recorded."""
+GENERATED: Final = sized(USUAL, full=1000)
 SEED: Final = seed() if os.environ.get("SEED") else 0
-"""Which cases are drawn: those of 0, also with FULL=1; SEED=N and SEED=day draw others."""
+"""Which cases are drawn: those of 0, also with FULL=1; SEED=N and SEED=day draw others, and ask the old operator."""
 APART: Final = 1_000_000
 SHOWING: Final = {
     "wait": 15,
@@ -72,20 +74,27 @@ class Asked:
         return [one for one in self.found() if explain(one) is None]
 
 
-def _ask(numbers: list[int]) -> list[Asked]:
+@pytest.fixture(scope="module")
+def recorded() -> dict[int, Asked]:
+    """Return the cases that are recorded, by number."""
     now = datetime.now(UTC)
-    cases = [draw(number, now) for number in numbers]
-    return [Asked(case, answers, now) for case, answers in zip(cases, ask_oracle(cases), strict=True)]
+    answers = recorded_answers(sorted({*range(USUAL), *SHOWING.values()}), now)
+    return {number: Asked(draw(number, now), given, now) for number, given in answers.items()}
 
 
 @pytest.fixture(scope="module")
-def drawn() -> list[Asked]:
-    return _ask([SEED * APART + number for number in range(GENERATED)])
+def drawn(recorded: dict[int, Asked]) -> list[Asked]:
+    numbers = [SEED * APART + number for number in range(GENERATED)]
+    now = datetime.now(UTC)
+    others = [draw(number, now) for number in numbers if number not in recorded]
+    answers = ask_oracle(others) if others else []
+    asked = {case.number: Asked(case, given, now) for case, given in zip(others, answers, strict=True)} | recorded
+    return [asked[number] for number in numbers]
 
 
 @pytest.fixture(scope="module")
-def showing() -> list[Asked]:
-    return _ask(list(SHOWING.values()))
+def showing(recorded: dict[int, Asked]) -> list[Asked]:
+    return [recorded[number] for number in SHOWING.values()]
 
 
 def test_what_we_do_is_what_the_old_operator_does_or_is_declared(drawn: list[Asked], report: SuiteReport) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+from lab.engines import binary
 from tests.legacy.mpi.cases import NOW, Case
+from tests.recorded import Question, Recorded
 from trainplane.api import tree as trees
 from trainplane.api.legacy.kinds import MPI
 from trainplane.legacy.decide import decide
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from trainplane.api.tree import Tree
 
 ABSENT = "<absent>"
+_ORACLE: Final = "mpi-operator-oracle"
+_RECORDED: Final = Path(__file__).with_name("recorded.jsonl")
+_SECONDS: Final = 60
 _KINDS = {
     "services": "Service",
     "configmaps": "ConfigMap",
@@ -50,6 +56,11 @@ class Outcome:
             "defaulted": self.defaulted,
         }
 
+    @classmethod
+    def of(cls, tree: Tree) -> Outcome:
+        """Return the outcome that a tree was made of."""
+        return cls(**{**tree, "events": tuple(tree["events"]), "refused": tuple(tree["refused"])})
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -70,24 +81,31 @@ class Difference:
         return f"{self.case.name}: {' '.join(self.path)}\n    reference {left}\n    ours      {right}"
 
 
-def references(oracle: str, cases: Sequence[Case]) -> list[Outcome]:
-    """Return what mpi-operator makes of each case."""
-    questions = "\n".join(
-        json.dumps(
-            {
-                "name": case.name,
-                "job": case.job,
-                "objects": case.there,
-                "gang": case.settings.gang,
-                "clusterDomain": case.settings.cluster_domain,
-                "now": NOW.isoformat(),
-            }
+def references(cases: Sequence[Case]) -> list[Outcome]:
+    """Return what mpi-operator makes of each case, from what is recorded."""
+
+    def ask(questions: Sequence[Question]) -> list[Tree]:
+        lines = "\n".join(json.dumps(question.content) for question in questions)
+        done = subprocess.run(
+            [binary(_ORACLE)], input=lines, capture_output=True, text=True, check=True, timeout=_SECONDS
         )
-        for case in cases
-    )
-    done = subprocess.run([oracle], input=questions, capture_output=True, text=True, check=True, timeout=60)
-    answers = map(json.loads, done.stdout.splitlines())
-    return [_reference(case, answer) for case, answer in zip(cases, answers, strict=True)]
+        answers = map(json.loads, done.stdout.splitlines())
+        return [_reference(case, answer).tree() for case, answer in zip(cases, answers, strict=True)]
+
+    recorded = Recorded(_RECORDED, (_ORACLE,), "RECORD=1 make legacy")
+    return [Outcome.of(tree) for tree in recorded.ask([_question(case) for case in cases], ask)]
+
+
+def _question(case: Case) -> Question:
+    content = {
+        "name": case.name,
+        "job": case.job,
+        "objects": case.there,
+        "gang": case.settings.gang,
+        "clusterDomain": case.settings.cluster_domain,
+        "now": NOW.isoformat(),
+    }
+    return Question(case.name, content)
 
 
 def ours(case: Case) -> Outcome:

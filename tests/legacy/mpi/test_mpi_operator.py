@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lab.engines import binary
 from tests.legacy.mpi.cases import all_cases
 from tests.legacy.mpi.compare import compare, ours, references
 from tests.legacy.mpi.differences import DECLARED, explain
@@ -38,7 +37,7 @@ def drawn_once() -> Iterator[None]:
 def answered() -> Answered:
     """Every case with mpi-operator's outcome."""
     cases = list(all_cases())
-    return list(zip(cases, references(binary("mpi-operator-oracle"), cases), strict=True))
+    return list(zip(cases, references(cases), strict=True))
 
 
 def _found(answered: Answered) -> Iterator[Difference]:

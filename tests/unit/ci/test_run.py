@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).resolve().parents[3]
 WHOLE_RUN_ONLY = {"bench", "bench-kube", "bench-life", "grants", "release"}
 """Suites that judge speed, which depends on the load of the machine, and the one that needs all requests of others."""
-ON_DEMAND = {"hunt", "mutation", "under-fire"}
+ON_DEMAND = {"hunt", "mutation"}
 """Suites that no run contains, because they take hours."""
 
 

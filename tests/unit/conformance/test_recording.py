@@ -1,89 +1,206 @@
-"""A recording says again what was said, step by step, also out of a file."""
+"""A recording gives again what the reference decided and made, step by step; the committed ones are up to date."""
 
 from __future__ import annotations
 
+import json
+import re
 import threading
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conformance.cases import Case, Create, Remove
-from tests.conformance.documents import runtime, train_job
-from tests.conformance.drive import Run
-from tests.conformance.mutation.recording import Recorder, Recording, Replayed
-from tests.conformance.side import OBSERVED, Answer
+from tests.conformance.documents import container, replicated_job, runtime, train_job
+from tests.conformance.drive import Drive, Run
+from tests.conformance.normal import NOW
+from tests.conformance.recording import FOLDER, LONG, Recorder, Recordings, Replayed, Told
+from tests.conformance.side import Answer
+from tests.conformance.written import DEADLINES, SUBJECTS
+from tests.recorded import RecordedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.conformance.cases import Tree
+    from tests.conformance.compare import Verdict
+
 CASE = Case("one", (Create(train_job()), Remove("TrainJob")), (runtime(),))
 OTHER = Case("two", (Create(train_job()),), (runtime(),))
+BARE = Case("three", (Create(train_job()),))
+KEYS = {"trainer": "k1"}
 
 
 class Canned(Recorder):
-    """A recorder whose API server lists one object for each write so far, the same in all namespaces."""
+    """A recorder whose API server lists one TrainJob for each write so far, and answers with a warning."""
 
-    def __init__(self) -> None:
-        self.prefix = "rc"
-        self._told = {}
+    def __init__(self, prefix: str = "rc") -> None:
+        self.name, self.prefix = "reference", prefix
+        self._told = defaultdict(Told)
+        self._by_chance = set()
         self._lock = threading.Lock()
         self.writes = 0
+        self.image = "test:image"
 
     def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
         del body, content_type
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
         if method != "GET":
             self.writes += 1
-            return Answer(200 + self.writes, {"path": path}, ("careful",))
+            return Answer(
+                201 if path.endswith("/namespaces") else 200 + self.writes,
+                {},
+                (f"299 - about {namespace} at 2030-01-01T00:00:00Z",),
+            )
+        if not path.endswith("/trainjobs"):
+            return Answer(200, {"items": []})
+        return Answer(200, {"items": [self._job(number, namespace) for number in range(self.writes)]})
+
+    def _job(self, number: int, namespace: str) -> Tree:
+        text = "a" * (LONG + 1 + number)
+        metadata = {"name": f"n-{number}", "namespace": namespace, "uid": f"{self.prefix}-{number}"}
+        return {"metadata": metadata, "spec": {"image": self.image, "writes": self.writes, "none": None, "text": text}}
+
+
+def lived(side: Canned, case: Case, number: int) -> tuple[dict[str, Told], list[Verdict], list[Tree]]:
+    """Return what a side keeps of a case, and what it said at the time."""
+    where, verdicts, seen = side.namespace(number), [], []
+    for step in (*map(Create, case.setup), *case.steps):
+        verdicts.append(side.take(step, where))
+        side.states([where])
+        seen += side.states([where])
+    return side.told([Run(case, number)]), verdicts, seen
+
+
+def recordings(folder: Path, *cases: Case, **keys: str) -> Recordings:
+    return Recordings({"some": cases}, folder, keys=keys or KEYS)
+
+
+@pytest.mark.parametrize("case", [CASE, BARE], ids=str)
+def test_what_was_said_is_said_again(tmp_path: Path, case: Case) -> None:
+    told, verdicts, seen = lived(Canned(), case, 7)
+    recordings(tmp_path, case).write(told)
+    side = Replayed(recordings(tmp_path, case))
+    for number in (0, 1):  # a case can be told again, under its next number
+        where = side.namespace(number)
+        side.begin(case, where)
+        for step, verdict, objects in zip((*map(Create, case.setup), *case.steps), verdicts, seen, strict=True):
+            assert side.take(step, where) == verdict
+            assert side.states([where]) == [objects]
+            assert "TrainJob n-0" in objects
+
+
+def test_two_recordings_in_other_namespaces_are_equal_byte_by_byte(tmp_path: Path) -> None:
+    for number, prefix in enumerate(("ra", "rb")):
+        recordings(tmp_path / prefix, CASE).write(lived(Canned(prefix), CASE, number)[0])
+    texts = [(tmp_path / prefix / "some.jsonl").read_text() for prefix in ("ra", "rb")]
+    assert texts[0] == texts[1]
+    assert "about @ns@ at <now>" in texts[0]
+    assert len(texts[0]) < LONG * 3
+
+
+def test_a_step_is_recorded_as_what_it_changes(tmp_path: Path) -> None:
+    recordings(tmp_path, CASE).write(lived(Canned(), CASE, 0)[0])
+    answer = json.loads((tmp_path / "some.jsonl").read_text().splitlines()[1])["answer"]
+    first, *later = answer["objects"]
+    assert first.keys() == {"TrainJob n-0"}
+    assert [change["TrainJob n-0"] for change in later] == [{"spec": {"writes": 2}}, {"spec": {"writes": 3}}]
+
+
+class Refused(Canned):
+    """A recorder of an operator that made some objects and gave up at the JobSet."""
+
+    def send(self, method: str, path: str, body: Any = None, content_type: str = "") -> Answer:
         namespace = path.partition("/namespaces/")[2].partition("/")[0]
-        named = [{"metadata": {"name": f"n-{number}", "namespace": namespace}} for number in range(self.writes)]
-        return Answer(200, {"items": named})
+        if method == "GET" and path.endswith("/configmaps"):
+            names = ("job-runtime-snapshot", "job-flux-entrypoint")
+            return Answer(
+                200, {"items": [{"metadata": {"name": one, "namespace": namespace, "uid": one}} for one in names]}
+            )
+        return super().send(method, path, body, content_type)
 
 
-def recorded() -> tuple[Recording, list[Answer], list[dict[str, Any]]]:
-    """Return a recording of a case's life, and what was said at the time."""
-    side, answers, seen = Canned(), [], []
-    where = side.namespace(7)
-    for step in (Create(CASE.setup[0]), *CASE.steps):
-        answers.append(side.perform(step, where))
-        side.observe([where])
-        seen.append(side.observe([where, side.namespace(8)]))
-    return side.recording([Run(CASE, 7)]), answers, seen
+@pytest.mark.parametrize(("ports", "is_kept"), [([{"containerPort": 1}], True), ([{"containerPort": 1}] * 2, False)])
+def test_what_is_left_to_chance_is_not_recorded(ports: list[Tree], is_kept: bool) -> None:
+    case = Case(
+        "ports", (Create(train_job(trainer={})),), (runtime(replicated_job(containers=[container(ports=ports)])),)
+    )
+    side = Refused()
+    side.begin(case, side.namespace(0))
+    told, _, _ = lived(side, case, 0)
+    for states in told["ports"].states.values():
+        assert "ConfigMap job-runtime-snapshot" in states
+        assert ("ConfigMap job-flux-entrypoint" in states) == is_kept
 
 
-@pytest.mark.parametrize("of_file", [False, True])
-def test_what_was_said_is_said_again(tmp_path: Path, of_file: bool) -> None:
-    recording, answers, seen = recorded()
-    if of_file:
-        recording.save(tmp_path / "kept/recording.json.gz")
-        recording = Recording.load(tmp_path / "kept/recording.json.gz")
-    side = Replayed(recording)
-    for first in (0, 1):  # a case can be told again, under its next number
-        side.expect([CASE])
-        where = side.namespace(first)
-        for step, answer, objects in zip((Create(CASE.setup[0]), *CASE.steps), answers, seen, strict=True):
-            told = side.perform(step, where)
-            assert (told.code, told.warnings) == (answer.code, answer.warnings)
-            assert told.body == {"path": answer.body["path"].replace("rc-00007-ns", where)}
-            mine = {
-                kind: [item["metadata"]["name"] for item in items if item["metadata"]["namespace"] == "rc-00007-ns"]
-                for kind, items in objects.items()
-            }
-            again = {kind: side.observe([where])[kind] for kind in OBSERVED}
-            assert {kind: [item["metadata"]["name"] for item in items] for kind, items in again.items()} == mine
-            assert {item["metadata"]["namespace"] for items in again.values() for item in items} <= {where}
+def test_a_case_that_says_something_else_has_no_answer(tmp_path: Path) -> None:
+    recordings(tmp_path, CASE).write(lived(Canned(), CASE, 0)[0])
+    changed = Case("one", CASE.steps, (runtime(policy={"numNodes": 2}),))
+    found = recordings(tmp_path, changed, OTHER)
+    with pytest.raises(RecordedError, match=r"'one': the case changed .*: run `RECORD=1 make conformance`"):
+        found.of(changed)
+    with pytest.raises(RecordedError) as caught:
+        found.require([changed, OTHER])
+    assert [line.split(":")[1] for line in str(caught.value).splitlines()] == [" 'one'", " 'two'"]
+    with pytest.raises(RecordedError, match="no case that is recorded"):
+        found.of(BARE)
+    with pytest.raises(RecordedError):
+        Replayed(found).begin(changed, "re-00000-ns")
 
 
-def test_cases_of_two_sessions_do_not_share_a_namespace(tmp_path: Path) -> None:
-    kept, _, _ = recorded()
-    kept.save(tmp_path / "recording.json.gz")
-    namespaces = {one.of(CASE).namespace for one in (kept, Recording.load(tmp_path / "recording.json.gz"))}
-    assert len(namespaces) == 2
-    assert {len(name) for name in namespaces} == {len("rc-00007-ns")}
+def test_another_reference_has_no_answer(tmp_path: Path) -> None:
+    recordings(tmp_path, CASE).write(lived(Canned(), CASE, 0)[0])
+    with pytest.raises(RecordedError, match="recorded with trainer k1, the checkout pins trainer k2"):
+        recordings(tmp_path, CASE, trainer="k2").require([CASE])
 
 
-def test_a_case_that_says_something_else_is_not_known() -> None:
-    recording, _, _ = recorded()
-    assert CASE in recording
-    assert Case("one", CASE.steps[:1], CASE.setup) not in recording
-    with pytest.raises(KeyError):
-        Replayed(recording).expect([OTHER])
+class Settled(Canned):
+    """A recorder of an operator that has reached everything at once."""
+
+    def prepare(self, fence_runtime: Tree) -> None:
+        """Make nothing: each write is a TrainJob more."""
+
+    def begin(self, case: Case, namespace: str) -> None:
+        """Make nothing, as above."""
+
+    def fence(self, document: Tree) -> None:
+        """Return at once."""
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+def test_the_whole_run_finds_what_differs_from_the_recording(tmp_path: Path) -> None:
+    recordings(tmp_path, OTHER).write(lived(Canned(), OTHER, 0)[0])
+    found = []
+    for image in ("test:image", "test:other"):
+        live = Settled("rw")
+        live.image = image
+        drive = Drive(Replayed(recordings(tmp_path, OTHER)), live, patience=lambda _: 0.0)
+        (run,) = drive.run([OTHER])
+        drive.close()
+        found.append(sorted({one.path for one in run.differences}))
+    assert found == [[], ["spec.image"]]
+
+
+# -- the committed recordings -----------------------------------------------------------------------------------------
+
+
+def test_every_written_case_is_recorded() -> None:
+    written = {**SUBJECTS, "deadline": DEADLINES}
+    found = Recordings(written)
+    found.require(case for cases in written.values() for case in cases)
+    assert found.strays() == []
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.jsonl")), ids=lambda path: path.stem)
+def test_a_recording_has_nothing_of_its_run(path: Path) -> None:
+    text = path.read_text()
+    assert re.findall(r"\b[a-z]{2}-\d{5}-ns", text) == []
+    assert NOW.findall(text) == []
+    assert "resourceVersion" not in text
+    assert "managedFields" not in text
+
+
+def test_every_recording_has_its_cases() -> None:
+    assert {path.stem for path in FOLDER.glob("*.jsonl")} == {*SUBJECTS, "deadline", "generated"}
