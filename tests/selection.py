@@ -34,7 +34,7 @@ COMMITS: Final = 200
 """Commits in which changed files are looked for."""
 SHARE: Final = 10
 """One of how many seconds of the other files the gate runs."""
-UNKNOWN_SECONDS: Final = 5.0
+UNKNOWN_SECONDS: Final = 30.0
 """Seconds of a file that no whole run has measured."""
 
 Kind: TypeAlias = Literal["fixed", "changed", "share"]
