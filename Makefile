@@ -303,10 +303,6 @@ release: $(TOOLS) ## what is published, in dist/, signed and verified (KEY=FILE,
 ci: ## the gate, as it judges a landing (FULL=1: every test at its usual size, with the live reference, and the benchmarks)
 	.ci/run
 
-.PHONY: durations
-durations: $(VENV) ## the seconds of each test file, from the suites that this checkout ran, in tests/durations.txt
-	$(PYTHON) -m tests.selection record
-
 .PHONY: hunt
 hunt: engines images $(LEGACY) ## inputs that no earlier day drew (SEED=N: those of a seed); keep each finding as a case
 	SEED=$(or $(SEED),day) $(PYTEST) --suite hunt --numprocesses 2 --maxschedchunk 1 --timeout=600 \

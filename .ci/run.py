@@ -82,8 +82,7 @@ class Run:
         # FULL=1 would let each suite run at its full size, which takes a day.
         chosen = ("FULL", "SEED", "GATE", "WHOLE")
         self._environment = {name: value for name, value in os.environ.items() if name not in chosen}
-        self._environment |= {"WHOLE": "1", "DURATIONS": "1"} if whole else {"GATE": "1"}
-        self._environment["TRAINPLANE_SHARED"] = "gate"
+        self._environment |= {"WHOLE" if whole else "GATE": "1", "TRAINPLANE_SHARED": "gate"}
         self._running = list[Running]()
         self._begin = time.monotonic()
         self._end = self._begin + seconds if seconds is not None else float("inf")
@@ -241,8 +240,7 @@ def has_caches() -> bool:
 
 def main() -> int:
     """Run everything; return 0 only if every step passed and there were tests."""
-    for folder in ("reports", "durations"):
-        shutil.rmtree(REPOSITORY / "build" / folder, ignore_errors=True)
+    shutil.rmtree(REPOSITORY / "build" / "reports", ignore_errors=True)
     is_cold = not has_caches()
     steps = read_steps(REPOSITORY / ".ci" / "steps", whole=IS_WHOLE)
     run = Run(steps, whole=IS_WHOLE, seconds=None if IS_WHOLE else GATE_SECONDS)

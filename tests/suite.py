@@ -2,7 +2,7 @@
 
 `pytest --suite NAME` writes `build/reports/NAME.json`; with `--suite-append` it adds to the report of an earlier
 command of the same suite. Tests record what they measure with the `report` fixture, so every figure in a report comes
-from the run that wrote it. With DURATIONS=1, `build/durations/NAME.json` gets the seconds of each test.
+from the run that wrote it.
 
 Hypothesis judges what is found and not how fast: on a busy machine, a slow draw is no fault of the code. It draws the
 same cases in every run, so that a change is judged by what it changes; with FULL=1 it looks for new ones.
@@ -11,7 +11,6 @@ same cases in every run, so that a change is judged by what it changes; with FUL
 from __future__ import annotations
 
 import json
-import os
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +22,7 @@ from hypothesis import HealthCheck, settings
 from tests import gate
 from tests.size import FULL
 
-_BUILD = Path(__file__).resolve().parent.parent / "build"
-REPORTS = _BUILD / "reports"
-DURATIONS = _BUILD / "durations"
+REPORTS = Path(__file__).resolve().parent.parent / "build" / "reports"
 
 
 @dataclass
@@ -121,24 +118,15 @@ class Counting:
 
     def __init__(self, report: SuiteReport) -> None:
         self._report = report
-        self._seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a test that failed in any of its phases, was skipped, or passed; add up its seconds."""
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
+        """Count a test that failed in any of its phases, was skipped, or passed."""
         if report.failed:
             self._report.failed += 1
         elif report.skipped:
             self._report.figures["skipped"] = self._report.figures.get("skipped", 0) + 1
         elif report.when == "call" and report.passed:
             self._report.passed += 1
-
-    def pytest_unconfigure(self) -> None:
-        """Write how long each test took, with its share of the fixtures that it was the first or last to use."""
-        if self._seconds and os.environ.get("DURATIONS") == "1":
-            DURATIONS.mkdir(parents=True, exist_ok=True)
-            seconds = {test: round(one, 2) for test, one in self._seconds.items()}
-            (DURATIONS / f"{self._report.name}.json").write_text(json.dumps(seconds, indent=0) + "\n")
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

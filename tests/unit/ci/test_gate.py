@@ -17,9 +17,9 @@ CONFTEST = """
 from pathlib import Path
 from tests import gate, selection, suite
 
-suite.REPORTS = suite.DURATIONS = Path(__file__).parent
+suite.REPORTS = Path(__file__).parent
 files = ("fixed", "changed", "share")
-gate.read = lambda: selection.Selection(*((f"test_{name}.py",) for name in files), {})
+gate.read = lambda: selection.Selection(*((f"test_{name}.py",) for name in files))
 """
 FLAKY = """
 from pathlib import Path
