@@ -15,9 +15,9 @@ from lab.cluster import Cluster
 from tests.conformance import gangs
 from tests.conformance.differences import explain
 from tests.conformance.drive import REFERENCE_PATIENCE, Drive
-from tests.conformance.recording import Quiet, Recorder, Recordings, Replayed, record, recorded_cases
+from tests.conformance.recording import Quiet, Recorder, Recordings, Replayed, record
 from tests.conformance.side import Side
-from tests.conformance.written import DEADLINES, WRITTEN
+from tests.conformance.written import DEADLINES, WRITTEN, recorded_cases
 from tests.day import seed
 from tests.recorded import RECORD, WHOLE
 from tests.size import FULL

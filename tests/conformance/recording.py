@@ -20,15 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.conformance import ports
-from tests.conformance.cases import Await
+from tests.conformance.cases import Await, Remove, Report
 from tests.conformance.compare import Verdict
 from tests.conformance.context import merged
 from tests.conformance.drive import Drive
-from tests.conformance.generated import generate
 from tests.conformance.normal import message
 from tests.conformance.side import Side
-from tests.conformance.written import DEADLINES, SUBJECTS
-from tests.day import FIXED
 from tests.recorded import Question, Recorded, RecordedError
 
 if TYPE_CHECKING:
@@ -44,8 +41,6 @@ FOLDER: Final = Path(__file__).with_name("recorded")
 ENGINES: Final = ("trainer", "kubernetes", "jobset")
 """The engines that an answer comes from: the reference, its API server, and JobSet's webhooks."""
 COMMAND: Final = "RECORD=1 make conformance"
-GENERATED: Final = 40
-"""How many cases of the fixed day's seed are recorded."""
 AT_ONCE: Final = 140
 """How many cases the reference is asked about at once: it reconciles one TrainJob at a time."""
 QUIET_SECONDS: Final = 3.0
@@ -64,12 +59,6 @@ class Told:
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
-
-
-def recorded_cases() -> dict[str, tuple[Case, ...]]:
-    """Return the cases that are recorded, by the name of their file."""
-    drawn = tuple(generate(number, of=FIXED.toordinal()) for number in range(GENERATED))
-    return {**SUBJECTS, "deadline": DEADLINES, "generated": drawn}
 
 
 def question(case: Case) -> Question:
@@ -230,13 +219,12 @@ class Recorder(Side):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._told: defaultdict[str, Told] = defaultdict(Told)
-        self._by_chance: set[str] = set()
+        self._cases: dict[str, Case] = {}
         self._lock = threading.Lock()
 
     def begin(self, case: Case, namespace: str) -> None:
-        """Create the namespace of a case, and note if what the reference makes of the case is a matter of chance."""
-        if ports.are_refused(case):
-            self._by_chance.add(namespace)
+        """Create the namespace of a case, and note the case."""
+        self._cases[namespace] = case
         super().begin(case, namespace)
 
     def take(self, step: Step, namespace: str) -> Verdict:
@@ -249,14 +237,13 @@ class Recorder(Side):
 
     def states(self, namespaces: Sequence[str]) -> list[States]:
         """Return the objects, and keep them as what the last step led to."""
-        found = [_plain(one) for one in super().states(namespaces)]
-        for name, states in zip(namespaces, found, strict=True):
-            if name in self._by_chance and not any(_kind(place) == "JobSet" for place in states):
-                _leave_out_chance(states)
+        seen, found = super().states(namespaces), []
         with self._lock:
-            for name, states in zip(namespaces, found, strict=True):
+            for name, states in zip(namespaces, seen, strict=True):
                 told = self._told[name]
-                told.states[len(told.verdicts)] = states
+                taken = len(told.verdicts)
+                told.states[taken] = without_chance(self._cases[name], taken, _plain(states))
+                found.append(told.states[taken])
         return found
 
     def told(self, runs: Iterable[Run]) -> dict[str, Told]:
@@ -272,15 +259,39 @@ def _plain(states: States) -> States:
     return {name: _plain_object(name, tree) for name, tree in states.items()}
 
 
-def _leave_out_chance(states: States) -> None:
-    """Leave out what the reference has beside a JobSet that it can't make.
+def without_chance(case: Case, taken: int, states: States) -> States:
+    """Return objects without what the reference makes of a case only by chance.
 
-    It gives up at the first object that is refused, and in which order it comes to them differs from start to start.
+    If the API server refuses a JobSet, the reference gives up at the first object that is refused. In which order it
+    comes to objects differs from start to start. If a JobSet that failed is deleted, the reference mostly forgets the
+    failure when it creates the JobSet again, and sometimes doesn't.
     """
-    for place in [
-        place for place in states if _kind(place) in ports.BESIDE and not place.endswith("-runtime-snapshot")
-    ]:
-        del states[place]
+    jobset = next((tree for place, tree in states.items() if _kind(place) == "JobSet"), None)
+    if jobset is None and ports.are_refused(case):
+        return {place: tree for place, tree in states.items() if not _is_beside(place)}
+    if jobset is not None and "status" not in jobset and _lost_failure(case.steps[: taken - len(case.setup)]):
+        return {place: _forgetful(tree) if _kind(place) == "TrainJob" else tree for place, tree in states.items()}
+    return states
+
+
+def _is_beside(place: str) -> bool:
+    return _kind(place) in ports.BESIDE and not place.endswith("-runtime-snapshot")
+
+
+def _lost_failure(steps: Sequence[Step]) -> bool:
+    """Return whether a JobSet was deleted after it had reported that it failed."""
+    reports = [number for number, step in enumerate(steps) if isinstance(step, Report) and _fails(step)]
+    return any(isinstance(step, Remove) and step.kind == "JobSet" for step in (steps[reports[0] :] if reports else ()))
+
+
+def _fails(report: Report) -> bool:
+    return any(one["type"] == "Failed" for one in report.status.get("conditions", ()))
+
+
+def _forgetful(job: Tree) -> Tree:
+    """Return a TrainJob without a status that has nothing but the failure and the counts of the JobSet that is gone."""
+    conditions = [one["type"] for one in job.get("status", {}).get("conditions", ())]
+    return {name: value for name, value in job.items() if name != "status"} if conditions == ["Failed"] else job
 
 
 def _kind(place: str) -> str:
@@ -345,7 +356,7 @@ class Quiet(Drive):
 
     def run(self, cases: Sequence[Case]) -> list[Run]:
         """Take all cases to their ends."""
-        self._is_quiet = not any(isinstance(step, Await) for case in cases for step in case.steps)
+        self._is_quiet = not any(map(_waits, cases))
         return super().run(cases)
 
     def _settle(self) -> None:
@@ -355,11 +366,14 @@ class Quiet(Drive):
             super()._settle()
 
 
+def _waits(case: Case) -> bool:
+    return any(isinstance(step, Await) for step in case.steps)
+
+
 def drive_all(drive: Drive, cases: Collection[Iterable[Case]]) -> list[Run]:
     """Drive the cases of all files, some at once: those with few steps first, those that wait for a deadline last."""
-    apart = {case.id for case in DEADLINES}
-    together = sorted((case for some in cases for case in some if case.id not in apart), key=lambda one: len(one.steps))
-    waiting = [case for some in cases for case in some if case.id in apart]
+    every = sorted((case for some in cases for case in some), key=lambda case: len(case.steps))
+    together, waiting = ([case for case in every if _waits(case) is waits] for waits in (False, True))
     batches = [together[start : start + AT_ONCE] for start in range(0, len(together), AT_ONCE)]
     return [run for batch in (*batches, waiting) if batch for run in drive.run(batch)]
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.conformance.differences import DECLARED, table, tally, unexplained
 from tests.conformance.generated import SEED, generate
-from tests.conformance.recording import GENERATED as RECORDED
 from tests.conformance.shown import unshown
 from tests.conformance.written import DEADLINES, WRITTEN
+from tests.conformance.written import GENERATED as RECORDED
 from tests.day import FIXED
 from tests.size import sized
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 from tests.conformance import (
     admission_cases,
     controller_cases,
@@ -17,6 +19,11 @@ from tests.conformance import (
     weakness_cases,
     xgboost_cases,
 )
+from tests.conformance.generated import generate
+from tests.day import FIXED
+
+if TYPE_CHECKING:
+    from tests.conformance.cases import Case
 
 SUBJECTS = {
     "controller": controller_cases.CASES,
@@ -36,3 +43,11 @@ SUBJECTS = {
 WRITTEN = tuple(case for cases in SUBJECTS.values() for case in cases)
 DEADLINES = (*controller_cases.DEADLINES, *mutation_cases.DEADLINES)
 """These run by themselves: they wait."""
+GENERATED: Final = 40
+"""How many cases of the fixed day's seed are recorded."""
+
+
+def recorded_cases() -> dict[str, tuple[Case, ...]]:
+    """Return the cases that are recorded, by the name of their file."""
+    drawn = tuple(generate(number, of=FIXED.toordinal()) for number in range(GENERATED))
+    return {**SUBJECTS, "deadline": DEADLINES, "generated": drawn}

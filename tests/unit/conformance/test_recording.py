@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.conformance.cases import Case, Create, Remove
-from tests.conformance.documents import container, replicated_job, runtime, train_job
+from tests.conformance.documents import COMPLETED, FAILED, container, replicated_job, reported, runtime, train_job
 from tests.conformance.drive import Drive, Run
 from tests.conformance.normal import NOW
-from tests.conformance.recording import FOLDER, LONG, Recorder, Recordings, Replayed, Told
+from tests.conformance.recording import FOLDER, LONG, Recorder, Recordings, Replayed, Told, without_chance
 from tests.conformance.side import Answer
-from tests.conformance.written import DEADLINES, SUBJECTS
 from tests.recorded import RecordedError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.conformance.cases import Tree
+    from tests.conformance.cases import Step, Tree
     from tests.conformance.compare import Verdict
 
 CASE = Case("one", (Create(train_job()), Remove("TrainJob")), (runtime(),))
@@ -37,7 +36,7 @@ class Canned(Recorder):
     def __init__(self, prefix: str = "rc") -> None:
         self.name, self.prefix = "reference", prefix
         self._told = defaultdict(Told)
-        self._by_chance = set()
+        self._cases = {}
         self._lock = threading.Lock()
         self.writes = 0
         self.image = "test:image"
@@ -65,6 +64,8 @@ class Canned(Recorder):
 def lived(side: Canned, case: Case, number: int) -> tuple[dict[str, Told], list[Verdict], list[Tree]]:
     """Return what a side keeps of a case, and what it said at the time."""
     where, verdicts, seen = side.namespace(number), [], []
+    side.begin(case, where)
+    side.writes = 0  # without the namespace
     for step in (*map(Create, case.setup), *case.steps):
         verdicts.append(side.take(step, where))
         side.states([where])
@@ -125,12 +126,38 @@ def test_what_is_left_to_chance_is_not_recorded(ports: list[Tree], is_kept: bool
     case = Case(
         "ports", (Create(train_job(trainer={})),), (runtime(replicated_job(containers=[container(ports=ports)])),)
     )
-    side = Refused()
-    side.begin(case, side.namespace(0))
-    told, _, _ = lived(side, case, 0)
+    told, _, _ = lived(Refused(), case, 0)
     for states in told["ports"].states.values():
         assert "ConfigMap job-runtime-snapshot" in states
         assert ("ConfigMap job-flux-entrypoint" in states) == is_kept
+
+
+def job(*conditions: str) -> Tree:
+    return {"metadata": {}, "status": {"conditions": [{"type": one} for one in conditions], "jobsStatus": []}}
+
+
+FAILS = (Create(train_job()), reported(conditions=(FAILED,)), Remove("JobSet"))
+
+
+@pytest.mark.parametrize(
+    ("steps", "taken", "jobset", "conditions", "is_kept"),
+    [
+        (FAILS, 4, {}, ("Failed",), False),
+        (FAILS, 3, {}, ("Failed",), True),
+        (FAILS, 4, {"status": {}}, ("Failed",), True),
+        (FAILS, 4, {}, ("Failed", "Suspended"), True),
+        (FAILS, 4, {}, ("Complete",), True),
+        ((FAILS[0], FAILS[2], FAILS[1]), 4, {}, ("Failed",), True),
+        ((FAILS[0], reported(conditions=(COMPLETED,)), FAILS[2]), 4, {}, ("Failed",), True),
+    ],
+)
+def test_a_failure_is_forgotten_with_its_jobset(
+    steps: tuple[Step, ...], taken: int, jobset: Tree, conditions: tuple[str, ...], is_kept: bool
+) -> None:
+    states = {"TrainJob job": job(*conditions), "JobSet job": jobset}
+    found = without_chance(Case("fails", steps, (runtime(),)), taken, states)
+    assert ("status" in found["TrainJob job"]) is is_kept
+    assert found["JobSet job"] == jobset
 
 
 def test_a_case_that_says_something_else_has_no_answer(tmp_path: Path) -> None:
@@ -161,7 +188,8 @@ class Settled(Canned):
         """Make nothing: each write is a TrainJob more."""
 
     def begin(self, case: Case, namespace: str) -> None:
-        """Make nothing, as above."""
+        """Note the case, and make nothing."""
+        self._cases[namespace] = case
 
     def fence(self, document: Tree) -> None:
         """Return at once."""
@@ -186,13 +214,6 @@ def test_the_whole_run_finds_what_differs_from_the_recording(tmp_path: Path) -> 
 # -- the committed recordings -----------------------------------------------------------------------------------------
 
 
-def test_every_written_case_is_recorded() -> None:
-    written = {**SUBJECTS, "deadline": DEADLINES}
-    found = Recordings(written)
-    found.require(case for cases in written.values() for case in cases)
-    assert found.strays() == []
-
-
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.jsonl")), ids=lambda path: path.stem)
 def test_a_recording_has_nothing_of_its_run(path: Path) -> None:
     text = path.read_text()
@@ -200,7 +221,3 @@ def test_a_recording_has_nothing_of_its_run(path: Path) -> None:
     assert NOW.findall(text) == []
     assert "resourceVersion" not in text
     assert "managedFields" not in text
-
-
-def test_every_recording_has_its_cases() -> None:
-    assert {path.stem for path in FOLDER.glob("*.jsonl")} == {*SUBJECTS, "deadline", "generated"}
