@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from trainplane.kube.errors import ConfigError, ConnectError, HandshakeError, StreamError, TransportError
 from trainplane.kube.tls import RECHECK_SECONDS
-from trainplane.kube.wire import Answer, NotConnectedError, Wire
+from trainplane.kube.wire import Answer, NotConnectedError, Wire, connecting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -232,7 +232,8 @@ class Connection:
         import aiohttp  # noqa: PLC0415 see the module's docstring
 
         try:
-            yield
+            with connecting():
+                yield
         except (ConnectionError, TimeoutError, aiohttp.ClientError, ssl.SSLError, ValueError) as error:
             if isinstance(error, aiohttp.WSServerHandshakeError):
                 raise

@@ -15,6 +15,7 @@ system raises: ssl.SSLError, TimeoutError, ConnectionError, and `NotConnectedErr
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import socket
 from collections import deque
@@ -24,7 +25,7 @@ from multidict import CIMultiDict
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from multidict import MultiMapping
@@ -40,6 +41,7 @@ _STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH: Final = re.compile(r"[0-9]{1,18}")
 _CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_IN_USE: Final = re.compile(r"File descriptor \d+ is used by transport")
 _NO_BODY: Final = frozenset({204, 304})
 
 
@@ -49,6 +51,21 @@ class NotConnectedError(ConnectionError):
     def __init__(self, text: str, *, timed_out: bool = False) -> None:
         super().__init__(text)
         self.timed_out = timed_out
+
+
+@contextlib.contextmanager
+def connecting() -> Iterator[None]:
+    """Raise NotConnectedError for the RuntimeError with which uvloop refuses the socket of a new connection.
+
+    uvloop can keep a transport whose descriptor the system has given to a new socket (MagicStack/uvloop#653). Nothing
+    was sent, and the next try gets another descriptor.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if _IN_USE.match(str(error)) is None:
+            raise
+        raise NotConnectedError("the event loop refused the socket") from None
 
 
 class Answer(NamedTuple):
@@ -373,7 +390,8 @@ class Wire:
                         "ssl_shutdown_timeout": SHUTDOWN_SECONDS,
                     }
                 try:
-                    await loop.create_connection(lambda: line, sock=connected, **secured)
+                    with connecting():
+                        await loop.create_connection(lambda: line, sock=connected, **secured)
                 except BaseException:
                     connected.close()
                     raise
@@ -399,7 +417,8 @@ class Wire:
             made.setblocking(False)
             try:
                 async with asyncio.timeout(self._connect_seconds / len(found)):
-                    await loop.sock_connect(made, address[4])
+                    with connecting():
+                        await loop.sock_connect(made, address[4])
             except (OSError, TimeoutError) as error:
                 made.close()
                 trouble = error

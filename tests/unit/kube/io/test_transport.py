@@ -360,6 +360,22 @@ class TestStream:
                     pass
             assert transport.limiter.in_flight == 0
 
+    async def test_stream_event_loop_refuses_socket_is_opened_by_the_next_try(
+        self, transport: Transport, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        connect, refused = loop.sock_connect, []
+
+        async def refuse_once(*given: Any) -> None:
+            if not refused:
+                refused.append(given)
+                raise RuntimeError("File descriptor 25 is used by transport <TCPTransport closed=False 0x1>")
+            await connect(*given)
+
+        monkeypatch.setattr(loop, "sock_connect", refuse_once)
+        async with transport.stream(f"{PODS.path()}?watch=true"):
+            assert refused
+
     async def test_a_stream_past_its_life_counts_as_cut(self, transport: Transport) -> None:
         await transport.request("GET", "/version")  # connects: of the stream's life, only its own opening is taken
         async with transport.stream(f"{PODS.path()}?watch=true", total_seconds=0.5) as chunks:

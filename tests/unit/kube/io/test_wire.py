@@ -175,6 +175,34 @@ async def test_a_line_is_used_again_after_a_whole_answer(server: Server) -> None
     wire.close()
 
 
+async def test_wire_event_loop_refuses_socket_not_connected_and_next_request_works(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise RuntimeError("File descriptor 25 is used by transport <TCPTransport closed=False reading=True 0x1>")
+
+    wire = wire_to(server.port)
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio.get_running_loop(), "sock_connect", refuse)
+        with pytest.raises(NotConnectedError, match="refused the socket"):
+            await ask(wire)
+    assert (await ask(wire)).body == b"{}"
+    wire.close()
+
+
+async def test_wire_other_runtime_error_while_connecting_is_raised(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("another error")
+
+    wire = wire_to(server.port)
+    monkeypatch.setattr(asyncio.get_running_loop(), "sock_connect", fail)
+    with pytest.raises(RuntimeError, match="another error"):
+        await ask(wire)
+    wire.close()
+
+
 async def test_requests_at_the_same_time_have_lines_of_their_own(server: Server) -> None:
     wire = wire_to(server.port)
     answers = await asyncio.gather(*(ask(wire) for _ in range(8)))
