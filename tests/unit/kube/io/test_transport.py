@@ -364,7 +364,8 @@ class TestStream:
         self, transport: Transport, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         loop = asyncio.get_running_loop()
-        connect, refused = loop.sock_connect, []
+        connect = loop.sock_connect
+        refused: list[Any] = []
 
         async def refuse_once(*given: Any) -> None:
             if not refused:
