@@ -97,7 +97,7 @@ class Run:
             self._finish(self._start(step, aside=False))
             if step.verdict != "passed":
                 return
-        self._run_lanes(self._of("beside"))
+        self._run_lanes(self._of("parallel"))
         for step in self._of("alone"):
             self._finish(self._start(step, aside=False))
 
@@ -117,7 +117,7 @@ class Run:
             time.sleep(POLL_SECONDS)
             for one in self._running[:]:
                 if self._has_ended(one):
-                    self._judge(one)
+                    self._record_end(one)
 
     def _start(self, step: Step, *, aside: bool) -> Running:
         say(f"=== {self.seconds():.0f} s: {step.name}: {step.command}")
@@ -159,10 +159,10 @@ class Run:
         """Wait for the step's end."""
         while not self._has_ended(one):
             time.sleep(POLL_SECONDS)
-        self._judge(one)
+        self._record_end(one)
 
-    def _judge(self, one: Running) -> None:
-        """Write down how an ended step went, and print its log."""
+    def _record_end(self, one: Running) -> None:
+        """Record the verdict of a step that ended, and print its log."""
         self._running.remove(one)
         step, code = one.step, one.process.returncode
         step.seconds = time.monotonic() - one.begin
@@ -184,21 +184,20 @@ def say(line: str) -> None:
 
 
 def table(run: Run) -> str:
-    """Return where the time went; the CPU seconds are those of the step's processes that it waited for."""
+    """Return the table of steps; the CPU seconds are those of a step's processes that it waited for."""
     lines = [f"{'step':<16} {'seconds':>8} {'CPU':>8}  verdict"]
     lines += [f"{one.name:<16} {one.seconds:>8.0f} {one.cpu_seconds:>8.0f}  {one.verdict}" for one in run.steps]
     return "\n".join([*lines, f"{'total':<16} {run.seconds():>8.0f} {children_cpu_seconds():>8.0f}"])
 
 
 class Reports:
-    """What all suites reported."""
+    """The reports of all suites."""
 
     def __init__(self, folder: Path) -> None:
         self._reports = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-
-    def count(self, outcome: str) -> int:
-        """Return how many tests of all suites `passed` or `failed`."""
-        return sum(report[outcome] for report in self._reports)
+        self.passed, self.failed = (
+            sum(report[outcome] for report in self._reports) for outcome in ("passed", "failed")
+        )
 
     def racy(self) -> list[str]:
         """Return the tests that failed and then passed three times."""
@@ -211,10 +210,9 @@ class Reports:
         return found / planted if planted else None
 
 
-def write_report(run: Run, reports: Reports, *, is_cold: bool) -> None:
-    """Write build/reports/gate.json."""
-    passed, failed = reports.count("passed"), reports.count("failed")
-    figures: dict[str, float] = {"seconds": round(run.seconds(), 1), "tests": passed + failed}
+def write_report(folder: Path, run: Run, reports: Reports, *, is_cold: bool) -> None:
+    """Write gate.json."""
+    figures: dict[str, float] = {"seconds": round(run.seconds(), 1), "tests": reports.passed + reports.failed}
     if is_cold:
         figures["cold_seconds"] = figures["seconds"]
     if (power := reports.power()) is not None:
@@ -225,14 +223,13 @@ def write_report(run: Run, reports: Reports, *, is_cold: bool) -> None:
         for one in run.steps
     ]
     rows += [{"racy": test} for test in reports.racy()]
-    content = {"passed": passed, "failed": failed, "figures": figures, "rows": rows}
-    folder = REPOSITORY / "build" / "reports"
+    content = {"passed": reports.passed, "failed": reports.failed, "figures": figures, "rows": rows}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "gate.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
 def has_caches() -> bool:
-    """Return whether an earlier run left built engines on this machine."""
+    """Return whether an earlier run left built engines in the lab's cache (`lab.paths.cache_root`)."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     root = Path(os.environ.get("TRAINPLANE_LAB_CACHE") or f"{base}/trainplane-lab")
     return any(root.glob("engines/*"))
@@ -240,7 +237,8 @@ def has_caches() -> bool:
 
 def main() -> int:
     """Run everything; return 0 only if every step passed and there were tests."""
-    shutil.rmtree(REPOSITORY / "build" / "reports", ignore_errors=True)
+    folder = REPOSITORY / "build" / "reports"
+    shutil.rmtree(folder, ignore_errors=True)
     is_cold = not has_caches()
     steps = read_steps(REPOSITORY / ".ci" / "steps", whole=IS_WHOLE)
     run = Run(steps, whole=IS_WHOLE, seconds=None if IS_WHOLE else GATE_SECONDS)
@@ -252,17 +250,16 @@ def main() -> int:
     python = REPOSITORY / ".venv" / "bin" / "python"
     if python.exists():
         subprocess.run([python, "-m", "lab", "down", "--all"], cwd=REPOSITORY, capture_output=True, check=False)
-    reports = Reports(REPOSITORY / "build" / "reports")
-    write_report(run, reports, is_cold=is_cold)
+    reports = Reports(folder)
+    write_report(folder, run, reports, is_cold=is_cold)
     say(table(run))
     for test in reports.racy():
         print(f"RACY {test}")
     failed_steps = [step for step in run.steps if step.verdict != "passed"]
     for step in failed_steps:
         print(f"FAILED step {step.name}: {step.verdict}")
-    passed, failed = reports.count("passed"), reports.count("failed")
-    print(f"{passed} passed, {failed} failed", flush=True)
-    return 0 if passed and not failed and not failed_steps else 1
+    print(f"{reports.passed} passed, {reports.failed} failed", flush=True)
+    return 0 if reports.passed and not reports.failed and not failed_steps else 1
 
 
 if __name__ == "__main__":

@@ -87,11 +87,21 @@ def node_with(install: Callable[[Cluster], object], name: str, **kubelet: Any) -
 
     `kubelet` overrides settings of the node's kubelet.
     """
-    cluster = Cluster.up(f"{name}-{os.getpid()}", owned=True)
+    cluster = up_node(f"{name}-{os.getpid()}", install, owned=True, **kubelet)
+    try:
+        yield cluster
+    finally:
+        cluster.down()
+
+
+def up_node(name: str, install: Callable[[Cluster], object], *, owned: bool, **kubelet: Any) -> Cluster:
+    """Bring up a cluster with a node and install something more; on failure nothing of it stays."""
+    cluster = Cluster.up(name, owned=owned)
     try:
         _control(cluster)
         node.install(cluster, **kubelet)
         install(cluster)
-        yield cluster
-    finally:
+    except BaseException:
         cluster.down()
+        raise
+    return cluster

@@ -37,7 +37,7 @@ Kind: TypeAlias = Literal["fixed", "changed", "share"]
 
 @dataclass(frozen=True)
 class Selection:
-    """The entries of the fixed set, and the files that the gate runs besides it."""
+    """The entries of the fixed set, and the other files that the gate runs."""
 
     fixed: tuple[str, ...]
     changed: tuple[str, ...]
@@ -46,6 +46,7 @@ class Selection:
     def kind(self, test: str) -> Kind | None:
         """Return why the gate runs a test, or None if it does not; `test` is pytest's node ID."""
         file = test.partition("::")[0]
+        # The answer for a file is cached, and thousands of tests share one.
         if is_named(file, self.fixed) or is_named(test, self.fixed):
             return "fixed"
         if file in self.changed:
@@ -105,7 +106,7 @@ def _git(*arguments: str) -> str:
 
 
 def main() -> None:
-    """Print which files the gate runs besides the fixed set, and why."""
+    """Print the selection, a line for each entry and file."""
     selection = read()
     sys.stdout.writelines(f"fixed    {entry}\n" for entry in selection.fixed)
     sys.stdout.writelines(f"changed  {file}\n" for file in selection.changed)

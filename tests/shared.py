@@ -15,7 +15,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from lab import jobset, node, trainplane
+from lab import node, profiles, trainplane
 from lab.cluster import Cluster
 from lab.errors import NoClusterError
 from lab.paths import cache_root
@@ -75,24 +75,17 @@ def node_cluster() -> Iterator[Cluster]:
 @contextmanager
 def own_node_cluster(name: str) -> Iterator[Cluster]:
     """Yield a cluster like the shared one for tests that kill or reconfigure engines; it ends with the context."""
-    cluster = _start_node(f"{name}-{os.getpid()}", True)
-    try:
+    with profiles.node_with(_equip, name, **KUBELET) as cluster:
         yield cluster
-    finally:
-        cluster.down()
 
 
 def _start_node(name: str, owned: bool) -> Cluster:
-    cluster = Cluster.up(name, owned=owned)
-    try:
-        jobset.install(cluster)
-        node.install(cluster, **KUBELET)
-        _advertise_gpus(cluster)
-        trainplane.install(cluster)
-    except BaseException:
-        cluster.down()
-        raise
-    return cluster
+    return profiles.up_node(name, _equip, owned=owned, **KUBELET)
+
+
+def _equip(cluster: Cluster) -> None:
+    _advertise_gpus(cluster)
+    trainplane.install(cluster)
 
 
 def _advertise_gpus(cluster: Cluster) -> None:

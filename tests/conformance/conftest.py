@@ -1,6 +1,6 @@
-"""Two API servers: one with ours, and one with the reference for tests that ask for it.
+"""Two API servers: one with Trainplane, and one with the reference for tests marked `reference`.
 
-Ours is compared with what is recorded of the reference. Only tests marked `reference` start it.
+The other tests compare Trainplane with recorded answers of the reference.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def itself(reference_cluster: Cluster) -> Iterator[Drive]:
 
 @pytest.fixture(scope="session")
 def recordings(request: pytest.FixtureRequest) -> Recordings:
-    """Return what the reference said and made of cases; with RECORD=1, it is asked first."""
+    """Return the recorded answers of the reference; with RECORD=1, they are recorded first."""
     recordings = Recordings(recorded_cases())
     if RECORD:
         cluster: Cluster = request.getfixturevalue("reference_cluster")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 JOBS = 1000
 AT_ONCE = 32
 MOST_CPU_HELP, MOST_CPU_LIST = 0.6, 4.0
-"""Seconds of CPU, several times what is promised (0.15 and 0.5): caches are cold beside another suite."""
+"""Seconds of CPU, several times what is promised (0.15 and 0.5): caches are cold next to another suite."""
 
 
 def median(times: int, run: Callable[[], object]) -> tuple[float, float]:

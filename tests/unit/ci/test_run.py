@@ -75,7 +75,7 @@ def reports(content: dict[str, Any]) -> str:
 )
 def test_run_started_by_name_or_shell_counts_and_judges(tmp_path: Path, command: list[str]) -> None:
     for step, code in (("true", 0), ("false", 1)):
-        clone = clone_with(tmp_path, reports({"passed": 3, "failed": 0}), f"one gate beside {step}")
+        clone = clone_with(tmp_path, reports({"passed": 3, "failed": 0}), f"one gate parallel {step}")
         ended = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (code, "")
         assert ended.stdout.endswith("3 passed, 0 failed\n")
@@ -88,7 +88,7 @@ def test_run_writes_table_and_figures_of_gate(tmp_path: Path, monkeypatch: pytes
     if not cold:
         (tmp_path / "cache/engines/etcd").mkdir(parents=True)
     content = {"passed": 3, "failed": 0, "figures": {"planted": 8, "found": 6}, "rows": [{"racy": "a.py::test_b"}]}
-    clone = clone_with(tmp_path, reports(content), "work gate beside for i in $(seq 100000); do :; done")
+    clone = clone_with(tmp_path, reports(content), "work gate parallel for i in $(seq 100000); do :; done")
     (clone / "build/reports").mkdir(parents=True)
     (clone / "build/reports/stale.json").write_text('{"passed": 1000, "failed": 1000}')
     ended = subprocess.run(["./.ci/run"], cwd=clone, capture_output=True, text=True, check=False)
@@ -110,13 +110,13 @@ def test_run_writes_table_and_figures_of_gate(tmp_path: Path, monkeypatch: pytes
 
 
 def test_gate_leaves_out_steps_of_whole_run(make: Any) -> None:
-    steps = ('one gate beside test "$GATE$WHOLE$FULL" = 1', "speed whole alone true")
+    steps = ('one gate parallel test "$GATE$WHOLE$FULL" = 1', "speed whole alone true")
     assert make(*steps) == {"one": "passed"}
 
 
 def test_whole_run_runs_everything_at_usual_size(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FULL", "1")
-    steps = ('one gate beside test "$WHOLE" = 1 -a -z "$GATE$FULL"', "speed whole alone true")
+    steps = ('one gate parallel test "$WHOLE" = 1 -a -z "$GATE$FULL"', "speed whole alone true")
     assert make(*steps, whole=True) == {"one": "passed", "speed": "passed"}
 
 
@@ -128,25 +128,25 @@ def test_suite_of_makefile_is_step(ci: ModuleType) -> None:
     commands = {step.command for step in steps}
     assert {name for name in suites if f"make {name}" not in commands} == ON_DEMAND
     assert {step.name for step in steps if step.runs == "whole"} == WHOLE_RUN_ONLY
-    assert {step.how for step in steps} == {"first", "beside", "alone"}
+    assert {step.how for step in steps} == {"first", "parallel", "alone"}
 
 
 def test_failed_suite_hides_no_other(make: Any) -> None:
-    steps = ("setup gate first true", "one gate beside exit 3", "two gate beside true", "speed gate alone true")
+    steps = ("setup gate first true", "one gate parallel exit 3", "two gate parallel true", "speed gate alone true")
     assert make(*steps) == {"setup": "passed", "one": "failed (3)", "two": "passed", "speed": "passed"}
 
 
 def test_failed_first_step_ends_run(make: Any) -> None:
-    assert make("setup gate first false", "one gate beside true") == {"setup": "failed (1)", "one": "not run"}
+    assert make("setup gate first false", "one gate parallel true") == {"setup": "failed (1)", "one": "not run"}
 
 
-def test_two_steps_run_beside_each_other_and_third_waits(make: Any, tmp_path: Path) -> None:
+def test_two_steps_run_at_the_same_time_and_third_waits(make: Any, tmp_path: Path) -> None:
     meet = f"touch {tmp_path}/$0; for i in $(seq 100); do [ -e {tmp_path}/$1 ] && exit 0; sleep 0.1; done; exit 1"
     (tmp_path / "meet").write_text(meet)
     verdicts = make(
-        f"a gate beside bash -c '. {tmp_path}/meet' a b",
-        f"b gate beside bash -c '. {tmp_path}/meet' b a",
-        f"c gate beside test -e {tmp_path}/a && test -e {tmp_path}/b",
+        f"a gate parallel bash -c '. {tmp_path}/meet' a b",
+        f"b gate parallel bash -c '. {tmp_path}/meet' b a",
+        f"c gate parallel test -e {tmp_path}/a && test -e {tmp_path}/b",
         f"d gate alone test $(ls {tmp_path}/build/ci | wc -l) = 3",
     )
     assert set(verdicts.values()) == {"passed"}
@@ -154,9 +154,9 @@ def test_two_steps_run_beside_each_other_and_third_waits(make: Any, tmp_path: Pa
 
 @pytest.mark.parametrize("command", ["sleep 30", "trap '' TERM; while true; do sleep 1; done"])
 def test_step_that_runs_at_the_end_of_the_gate_is_ended(make: Any, command: str) -> None:
-    assert make(f"slow gate beside {command}", seconds=1) == {"slow": "ended, out of time"}
+    assert make(f"slow gate parallel {command}", seconds=1) == {"slow": "ended, out of time"}
 
 
 def test_output_of_step_follows_its_verdict(make: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    make("one gate beside echo hello")
+    make("one gate parallel echo hello")
     assert re.search(r"one: passed, \d+ s; it printed:\nhello\n", capfd.readouterr().out)
